@@ -378,8 +378,6 @@ def test_any_order_of_writes_rotations_reads_and_restarts_gives_every_line_once(
             with rotated.file.open("ab") as file:  # a writer ends its line before it lets its file be rotated
                 file.write(rest)
             rest = b""
-            if kind == "switched" and (piece := follower.read()) is not None:  # each switch is seen once
-                got += piece.lines[:-1].split(b"\n")
             rotated.rotate()
     with rotated.file.open("ab") as file:
         file.write(rest)
@@ -476,6 +474,49 @@ def test_a_file_that_a_link_led_to_for_a_moment_is_read_in_its_turn_also_after_a
         position = Position.from_dict(json.loads(json.dumps(follower.position.to_dict())))
     with follow(log, position) as follower:
         assert drain(follower) == numbered(1, 3)
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_files_that_a_link_led_to_unseen_are_read_by_the_dates_in_their_names(tmp_path, log, restart):
+    """On the old code one was lost whenever a link was switched twice between two looks."""
+    days = [tmp_path / f"log-2026-0{day}.csv" for day in ("1-29", "1-30", "1-31", "2-01", "2-02", "2-03")]
+    others = [tmp_path / name for name in ("log-2026-01-31.csv.gz", "other-2026-01-31.csv", "log-2026-01.csv")]
+    write(days[0], "read long ago")
+    time.sleep(0.01)  # a clock tick of the file system
+    write(days[1], 1)
+    log.symlink_to(days[1])
+    follower = follow(log)
+    assert drain(follower) == numbered(1, 2)
+    if restart:
+        position = Position.from_dict(json.loads(json.dumps(follower.position.to_dict())))
+        follower.close()
+    for file in others:
+        write(file, "of another log")
+    for number in (5, 3, 2, 4):  # in the order of their names, whenever they were written
+        write(days[number], number)
+    write(days[1], 1)
+    log.unlink()
+    log.symlink_to(days[4])
+    if restart:
+        follower = follow(log, position)
+    assert drain(follower, 0.1) == numbered(1, 5)
+    follower.close()
+
+
+def test_a_file_that_was_read_is_not_read_again_when_a_link_is_switched_back_and_on(tmp_path, log):
+    files = [tmp_path / f"{number}.csv" for number in range(4)]
+    got = []
+    write(files[1], 1)
+    log.symlink_to(files[1])
+    with follow(log) as follower:
+        for number in (2, 1, 0, 3):
+            got += drain(follower)
+            time.sleep(0.01)  # a clock tick of the file system
+            write(files[number], f"{number} again")
+            log.unlink()
+            log.symlink_to(files[number])
+        got += drain(follower, 0.1)
+    assert [line for line in got if line.startswith(b"2")] == [b"2 again"]
 
 
 def test_a_rename_while_the_file_of_a_position_is_looked_for(log, monkeypatch):

@@ -5,6 +5,7 @@ A :class:`Follower` reads behind an offset in a file that it knows by its inode.
 - The file is renamed and a new one created. The old file is read until it has been quiet for a moment, then the next.
 - The file is copied and emptied (``copytruncate``). The unread rest is read from the copy, then the file again.
 - A link is switched to another file. The old file is read to its end, then the files the link led to, in their order.
+  Those that it led to unseen are known by the numbers in their names.
 
 Rotated files are looked for beside the file that a link leads to, and read oldest first. A :class:`Position` is saved
 with the results, and the next process resumes from it.
@@ -171,9 +172,8 @@ class Follower:
 
     def open(self) -> bool:
         """Open the file if it exists; whether it does. From then on no rotation goes unseen."""
-        is_open = self._descriptor != CLOSED or self._attempt(self._locate)
-        self._notice_switch()
-        return is_open
+        self._notice_switch()  # first, by the time of the last line that was read
+        return self._descriptor != CLOSED or self._attempt(self._locate)
 
     def read(self) -> Piece | None:
         """The next lines, up to some hundred kilobytes; None if there are none yet."""
@@ -328,13 +328,17 @@ class Follower:
         return time.monotonic() - self._quiet_since >= self.linger
 
     def _notice_switch(self) -> None:
-        """Note the file that a link was switched to: it is read even if the link leads elsewhere by then."""
+        """Note the file that a link was switched to, behind those it led to unseen: they are read in their turn."""
         at, path = self._at, os.path.realpath(self.path)
-        if at.path and path != (at.switched[-1][0] if at.switched else at.path):
+        before = at.switched[-1][0] if at.switched else at.path
+        if at.path and path != before:
             with suppress(OSError):
                 about = os.stat(path)
                 if stat.S_ISREG(about.st_mode):
-                    self._at = replace(at, switched=(*at.switched, (path, about.st_ino)))
+                    known = {at.inode, *at.passed, *(inode for _, inode in at.switched)}
+                    unseen = [file for file in _between(before, path) if file.modified >= at.modified]
+                    new = [(file.path, file.inode) for file in unseen if file.inode not in known]
+                    self._at = replace(at, switched=(*at.switched, *new, (path, about.st_ino)))
                     self.switches += 1
 
     def _report_problem(self) -> None:
@@ -372,21 +376,36 @@ def _opened(file: _File) -> int:
 
 def _files(path: str) -> list[_File]:
     """The files that rotation left beside this path, oldest first, and the one at the path itself."""
-    files = _listed(path)
+    folder, name = os.path.split(path)
+    stem, suffix = map(re.escape, os.path.splitext(name))
+    pattern = rf"{stem}{suffix}({ROTATED})?|{stem}{ROTATED}{suffix}"
+    files = _listed(folder, pattern)
     for _ in range(TRIES):  # a rename while the folder is listed may hide a file: look until nothing moves
-        before, files = files, _listed(path)
+        before, files = files, _listed(folder, pattern)
         if {file[:2] for file in before} == {file[:2] for file in files}:
             break
     return sorted(files, key=lambda file: (file.path == path, file.modified, file.changed))
 
 
-def _listed(path: str) -> list[_File]:
-    folder, name = os.path.split(path)
-    stem, suffix = map(re.escape, os.path.splitext(name))
-    pattern, files = re.compile(rf"{stem}{suffix}({ROTATED})?|{stem}{ROTATED}{suffix}"), []
+def _between(first: str, last: str) -> list[_File]:
+    """The files beside both whose names differ from theirs in numbers only, and come between them, in order."""
+    folder, name = os.path.split(first)
+    pattern = re.sub(r"\d+", r"\\d+", re.escape(name))
+    if os.path.dirname(last) != folder or not re.fullmatch(pattern, os.path.basename(last)):
+        return []
+    files = [file for file in _listed(folder, pattern) if _numbers(first) < _numbers(file.path) < _numbers(last)]
+    return sorted(files, key=lambda file: _numbers(file.path))
+
+
+def _numbers(path: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", os.path.basename(path))]
+
+
+def _listed(folder: str, pattern: str) -> list[_File]:
+    files = []
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            if pattern.fullmatch(entry.name):
+            if re.fullmatch(pattern, entry.name):
                 with suppress(OSError):
                     about = os.stat(entry.path)
                     if stat.S_ISREG(about.st_mode):
