@@ -26,9 +26,9 @@ def _named(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def write(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file to one side, see it on the disk, and move it in place: whoever reads it sees the old or the new.
+    """Write a file beside the old one, sync it, and move it in place, so that readers see the old or the new.
 
-    What is no regular file (a device, a pipe) is written to as it is.
+    Anything but a regular file (a device, a pipe) is written to directly.
     """
     with _named(path):
         target = os.path.realpath(path)  # a link stays a link
@@ -36,14 +36,14 @@ def write(path: str | os.PathLike[str], content: bytes) -> None:
             with open(target, "wb") as file:
                 file.write(content)
             return
-        if target not in _swept:  # once in a process: left by one that was killed
+        if target not in _swept:  # once in a process; left by one that was killed
             _swept.add(target)
             sweep(*os.path.split(target))
         with scratch(target) as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        with suppress(OSError):  # so that the new name outlives a power cut, where a folder can be synced
+        with suppress(OSError):  # so that the new name survives a power cut, if folders can be synced
             folder = os.open(os.path.dirname(target), os.O_RDONLY)
             try:
                 os.fsync(folder)
@@ -93,7 +93,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 def _mode(path: str | os.PathLike[str]) -> int:
-    """The mode of the file that is there, or what a new file would get."""
+    """The mode of the existing file, or that of a new one."""
     if os.path.exists(path):
         return stat.S_IMODE(os.stat(path).st_mode)
     mask = os.umask(0)

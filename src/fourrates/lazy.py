@@ -1,4 +1,4 @@
-"""Public names whose modules are imported when a name is first used: a start-up pays only for what it needs."""
+"""Public names whose modules are imported on first use, so that start-up pays only for its needs."""
 
 from __future__ import annotations
 

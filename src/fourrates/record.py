@@ -1,4 +1,4 @@
-"""The head of a record as Python reads it: which stream, how many events, what the last one left."""
+"""The head of a record as Python reads it: its stream, its number of events, its last findings."""
 
 from __future__ import annotations
 

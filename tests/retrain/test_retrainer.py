@@ -172,7 +172,7 @@ def test_the_log_tells_each_models_life():
         assert (life.n, life.correct) == (truth.size, np.sum(truth == said))
         assert life.accuracy == np.mean(truth == said)
         assert life.confusion[1][0] == np.sum((truth == 1) & (said == 0))
-    assert "learnt from" in str(lives[1])
+    assert "trained on" in str(lives[1])
 
 
 def test_predictions_run_in_large_blocks_and_only_as_far_as_needed():

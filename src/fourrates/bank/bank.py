@@ -1,4 +1,4 @@
-"""Many keyed streams, one record each: a customer, a shop, a model, each watched as by a detector of its own.
+"""Many keyed streams, one record each: a customer, a shop or a model, watched as by its own detector.
 
 :class:`Bank` takes arrays of (key, y_true, y_pred) in the order of arrival and gives the drifts with their keys, the
 same as one detector for each key would. The budget is global: `arl` counts the events of all streams together, and
@@ -39,10 +39,10 @@ class Bank:
     Parameters
     ----------
     detector : FourRates or LFR, optional
-        The settings; what it has seen does not matter. ``FourRates()`` if not given.
+        The settings; its own events do not matter. ``FourRates()`` if not given.
     arl : float, optional
-        Instead of a detector: ``FourRates(arl=arl)``. Each event belongs to one stream, so what is one false alarm in
-        this number of events of every stream is one in this number of events of the whole bank.
+        Instead of a detector: ``FourRates(arl=arl)``. Each event belongs to one stream, so one false alarm in this
+        number of events of each stream is one in this number of events of the whole bank.
     reference : K x K counts, pair of arrays, or mapping from keys to such, optional
         The classifier as you shipped it, for FourRates: one for all streams, or one for each key. A key that is not in
         the mapping is compared with its own past.
@@ -52,17 +52,17 @@ class Bank:
         From a key to the name of its group. A key that is not there, or for which it returns None, has the settings
         of `detector`. Asked once, when a key appears.
     max_streams : int
-        The most streams there may be: a batch that would make more is refused as a whole.
+        The limit on streams; a batch that would exceed it is rejected as a whole.
 
     Attributes
     ----------
     events : int
         Events taken, in all streams.
     findings : list of KeyedFinding
-        Everything the last call found, in order: drifts and what became of them.
+        All findings of the last call, in order: drifts and how they ended.
     threads : int
-        The most threads that a large batch is divided among: as many as there are processors for this process. Drifts
-        do not depend on it. Set it to 1 where others need the processors.
+        The most threads for a large batch; by default the processors of this process. Drifts do not depend on it. Set
+        it to 1 if others need the processors.
 
     Examples
     --------
@@ -112,7 +112,7 @@ class Bank:
 
     @exclusively
     def add_references(self, reference: Mapping[Any, Any]) -> None:
-        """Give keys that are still to come references of their own, in a bank that was made with a mapping of them."""
+        """Give future keys references of their own, in a bank that was made with a mapping of them."""
         if self._settings.references is None:
             raise ValueError("this bank was not made with references by key")
         self._check_to_come(reference)
@@ -137,18 +137,18 @@ class Bank:
     ) -> list[KeyedFinding]:
         """Take events of many streams, in the order of arrival, and give the drifts; `findings` has everything.
 
-        The whole batch is checked before the first event is taken: after an error nothing has changed.
+        The whole batch is checked first, so an error changes nothing.
 
         Parameters
         ----------
         keys : array of keys
-            Which stream each event belongs to: integers, strings or any hashables, also of different types; Arrow
-            arrays, best dictionary-encoded. A key not seen before begins a stream. Keys that are equal are one key, so
-            1.0 and True are the key 1.
+            The stream of each event: integers, strings or any hashables, also of different types; Arrow arrays, best
+            dictionary-encoded. A new key begins a stream. Keys that are equal are one key, so 1.0 and True are the key
+            1.
         y_true, y_pred : array of labels
-            What the events turned out to be, and what the classifier had said.
+            True and predicted labels.
         strata : array of int, optional
-            For FourRates with strata: which of them each event belongs to, from 0 up.
+            For FourRates with strata: the stratum of each event, from 0 up.
         probability : mapping or array, optional
             For FourRates with ``sampled=True``, as there.
         """
@@ -300,17 +300,17 @@ class Bank:
 
     @exclusively
     def evict(self, keys: Any = None, *, idle: int | None = None) -> int:
-        """Forget streams, and say how many.
+        """Forget streams, and return how many.
 
-        All others are moved together: evict many at once rather than one at a time.
+        Each call moves all others together, so evict many at once rather than one at a time.
 
         Parameters
         ----------
         keys : array of keys, optional
-            Which; a key that is not there is a KeyError, and nothing is evicted. If a drift is open there, `findings`
-            says that it ended without a verdict: an acceptance.
+            The streams to evict; an unknown key is a KeyError, and nothing is evicted. A drift open there ends without
+            a verdict: `findings` has an acceptance.
         idle : int, optional
-            Those whose last event lies behind the latest so many events of the bank; not those with an open drift.
+            Those whose last event is older than the bank's latest events of this number; not those with an open drift.
         """
         if (keys is None) == (idle is None):
             raise ValueError("evict needs keys or idle, one of them")
@@ -344,7 +344,7 @@ class Bank:
 
     @exclusively
     def merge(self, other: Bank) -> None:
-        """Take in the streams of another bank, as if its events had come after those of this one.
+        """Merge the streams of another bank, as if its events had followed those of this one.
 
         Its keys must be others, its settings the same. The other bank stays as it is.
         """
@@ -382,7 +382,7 @@ class Bank:
         self._left += other._left
 
     def with_budget(self, arl: float) -> Bank:
-        """Make a bank of the same streams, as they stand, under another budget: `arl` for all groups. For FourRates."""
+        """Make a bank of the same streams, as they are, under another budget: `arl` for all groups. For FourRates."""
         if not all(isinstance(detector, FourRates) for detector in self._settings.detectors):
             raise ValueError(f"{self!r}: only a bank of FourRates can change its budget")
         made = [FourRates(**own.parameters | {"arl": arl, "warn": None}) for own in self._settings.detectors]
@@ -402,7 +402,7 @@ class Bank:
         return _revive(detector, given, records.tobytes(), (known.names, events, begun, left))
 
     def alarm_levels(self) -> tuple[list[Hashable], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-        """All streams at a glance, for FourRates: keys, evidence as a share of what an alarm takes, and events."""
+        """All streams at a glance, for FourRates: keys, evidence as a share of an alarm, and events."""
         heads, records = self._arena.heads(), self._arena.records()
         return list(self), evidence_shares(self._settings.detectors, heads["group"], records), heads["events"]
 
@@ -413,7 +413,7 @@ class Bank:
 
     @exclusively
     def start_period(self) -> None:
-        """Begin a new period: :meth:`discoveries` will tell of the events from now on."""
+        """Begin a new period: :meth:`discoveries` will cover the events from now on."""
         self._period = self._arena.heads()["events"]
         self._arena.start_period()
         self._left = 0
@@ -422,11 +422,11 @@ class Bank:
     def discoveries(self, q: float = 0.05) -> list[Hashable]:
         """Name streams that drifted since the period began, wrongly in a share of at most q on average.
 
-        It holds whatever the streams have to do with each other (docs/many-streams.md has the proof). With FourRates
-        you may ask as often as you like, and stop when you like; with LFR the time must not depend on how predictions
-        turn out. Streams are named together: the fewer events and the larger the budget, the fewer it takes. With
-        FourRates a stream may be named before its alarm, for its evidence counts too, and the events after its alarm
-        speak for it or against it.
+        It holds however the streams depend on each other (docs/many-streams.md has the proof). With FourRates you may
+        ask as often as you like, and stop when you like; with LFR the time must not depend on how predictions turn out.
+        Streams are named together, so it takes more of them the more events there are and the smaller the budget. With
+        FourRates a stream may be named before its alarm, as its evidence counts too, and events after the alarm count
+        for or against it.
 
         Parameters
         ----------
@@ -449,7 +449,7 @@ class Bank:
     # Files ----------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to one file, whole or not at all; :meth:`load` goes on bit for bit.
+        """Write everything to one file, whole or not at all; :meth:`load` resumes bit for bit.
 
         Keys must be numbers, strings, bytes or tuples of such.
         """
@@ -459,14 +459,14 @@ class Bank:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, group_of: GroupOf | None = None, max_state: int = MAX_STATE) -> Bank:
-        """Bring back what :meth:`save` wrote; a file that is damaged or something else is a ValueError that says so.
+        """Load what :meth:`save` wrote; a damaged or foreign file is a ValueError that says so.
 
         Parameters
         ----------
         path : path
             The file.
         group_of : mapping or callable
-            As for :class:`Bank`, where there are groups: it is not in the file.
+            As for :class:`Bank` if there are groups; it is not in the file.
         max_state : int
             The longest file that is read, in bytes; a gigabyte holds about a million streams.
         """

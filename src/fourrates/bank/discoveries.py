@@ -1,6 +1,6 @@
-"""Which of many streams have drifted, so that few are named in error: e-values, and the e-BH procedure on them.
+"""Which of many streams have drifted, with few named in error: e-values, and the e-BH procedure on them.
 
-docs/many-streams.md has the proofs: for LFR at a time fixed beforehand, for FourRates at any time.
+docs/many-streams.md has the proofs, for LFR at a time fixed beforehand and for FourRates at any time.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def discovered(values: npt.NDArray[np.float64], streams: int, q: float) -> Array
 
 
 def _false_alarms(detector: LFR) -> float:
-    """Alarms to expect at an event of a stable stream, at most: two rates, levels added."""
+    """Expected alarms at an event of a stable stream, at most: two rates, levels added."""
     if detector.parameters["null"] != "exact":
         raise ValueError(f"discoveries needs the exact null; {detector.parameters['null']!r} keeps no level")
     return detector._false_alarms

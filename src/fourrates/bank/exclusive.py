@@ -1,4 +1,4 @@
-"""One user at a time: whoever comes while another is at it is refused, and nothing is spoiled."""
+"""One user at a time: concurrent use is an error, and corrupts nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events of many streams, stream by stream: what a processor has to fetch once, it uses for all events of a stream."""
+"""Events of many streams sorted by stream, so that the processor fetches each stream's memory once."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ MOST = 1 << 32  # events whose places a uint32 can hold
 def by_stream(
     slots: Slots, truths: Codes, preds: Codes, streams: int
 ) -> tuple[Slots, Codes, Codes, npt.NDArray[np.uint32]]:
-    """Put events in the order of their slots, all below `streams`, unless they are few; and say where each stood."""
+    """Sort events by their slots, all below `streams`, unless they are few; and give each one's old place."""
     if slots.size >= MOST:
         raise ValueError(f"{slots.size} events at once; at most {MOST - 1} are possible")
     if slots.size < FEW or streams < 2:
         return slots, truths, preds, np.arange(slots.size, dtype=np.uint32)
-    # NumPy sorts numbers of 16 bits by their digits, several times faster than longer ones: half a slot at a time.
+    # NumPy sorts numbers of 16 bits by their digits, several times faster than longer ones, so half a slot at a time.
     order = np.argsort(slots.astype(np.uint16), kind="stable")
     if streams > 1 << 16:
         order = order[np.argsort((slots >> 16).astype(np.uint16)[order], kind="stable")]

@@ -22,22 +22,22 @@ from fourrates.labels import plain
 Array = npt.NDArray[Any]
 Slots = npt.NDArray[np.int32]
 
-INTEGER, HIGH, OTHER = 0, 1, 2  # kinds: of 64 bits with a sign, of 2**63 up to 2**64, anything else
+INTEGER, HIGH, OTHER = 0, 1, 2  # kinds: signed 64 bits, 2**63 up to 2**64, anything else
 MOST = 2**31 - 2  # streams
 
 
 @dataclass(frozen=True, slots=True)
 class Sorted:
-    """Keys of a batch, checked and sorted by kind; a part stands at its places, or everywhere where that is None."""
+    """Keys of a batch, checked and sorted by kind, each kind with its places, or None if it is everywhere."""
 
     size: int
-    integers: list[tuple[Array | None, Array, bool]]  # places, 64 bits, whether negative ones stand for 2**64 more
+    integers: list[tuple[Array | None, Array, bool]]  # places, 64 bits, whether negative ones mean 2**64 more
     others: list[tuple[Array | None, Sequence[Hashable]]]
     positions: Array | None = None  # where there are such, the keys are these positions among the parts
 
 
 def classify_keys(keys: Any) -> Sorted:
-    """Check keys and sort them by kind, or raise an error that names the first bad one and where it stands."""
+    """Check keys and sort them by kind, or raise an error that names the first bad one and its place."""
     if isinstance(keys, str | bytes) or not hasattr(keys, "__len__"):
         raise TypeError(f"keys must be an array or a list of keys, not {keys!r}")
     if isinstance(keys, list | tuple):  # an array of them might turn 1 into "1", or tuples into a dimension
@@ -57,7 +57,7 @@ def classify_keys(keys: Any) -> Sorted:
 
 
 def canonical(key: Any, position: int | None = None) -> Hashable:
-    """The one form of equal keys: an int where it is a whole number, or an error if it cannot be a key."""
+    """The one form of equal keys, an int if it is a whole number; or an error if it cannot be a key."""
     key = plain(key)
     try:
         hash(key)
@@ -85,10 +85,10 @@ def kind_of(key: Hashable) -> int:
 
 
 def token(key: Any) -> Hashable:
-    """What a dictionary knows a key by: equal where keys are, with a hash that nobody can foresee.
+    """A key's own key in a dictionary: equal if keys are, with an unpredictable hash.
 
-    Python draws a seed for the hashes of strings and bytes, not of numbers: whoever chooses the keys might choose
-    numbers, or tuples of them, that all have one hash. So these are written out.
+    Python seeds the hashes of strings and bytes, not of numbers. An attacker could choose numbers, or tuples of them,
+    that all have one hash, so these are written out.
     """
     if isinstance(key, str | bytes):
         return key
@@ -113,7 +113,7 @@ def _array(values: Array) -> Sorted:
             values, kind = values.astype(np.int64), "i"
     if kind in "biu":
         unsigned = values.dtype == np.uint64
-        bits = np.array(values, np.uint64 if unsigned else np.int64)  # of our own: theirs may change meanwhile
+        bits = np.array(values, np.uint64 if unsigned else np.int64)  # a copy, as theirs may change meanwhile
         return Sorted(values.size, [(None, bits.view(np.int64), unsigned)], [])
     return _one_by_one(values.tolist())
 
@@ -241,7 +241,7 @@ class Keys:
     def truncate(self, size: int) -> None:
         """Forget the keys with slots from `size` on."""
         self._index.truncate(size)
-        # The new ones came last in both; none is asked for its hash again, which may be what went wrong.
+        # The new ones are last in both; none is hashed again, which may be the cause of the error.
         while self._slots and next(reversed(self._slots.values())) >= size:
             self._slots.popitem()
             self.names.popitem()
@@ -288,7 +288,7 @@ def key_at(keys: Any, position: int) -> object:
 
 
 def key_to_json(key: Any) -> Any:
-    """A key that is no integer of 64 bits as JSON can say it."""
+    """A key that is no integer of 64 bits, as JSON."""
     if isinstance(key, tuple):
         return {"tuple": [key_to_json(part) for part in key]}
     if isinstance(key, bytes):

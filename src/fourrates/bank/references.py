@@ -66,7 +66,7 @@ class References(Mapping[Hashable, "Counts"]):
 
     @classmethod
     def from_state(cls, labels: Labels, keys: Any, counts: bytes | memoryview) -> References:
-        """Bring back what :meth:`to_state` gave; what it cannot have given is a ValueError."""
+        """Load what :meth:`to_state` gave; anything else is a ValueError."""
         classes = len(labels.values)
         if not isinstance(keys, list) or len(counts) != 8 * classes**2 * len(keys):
             raise ValueError(f"{len(counts)} bytes of references that do not fit their keys")

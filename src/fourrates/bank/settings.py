@@ -1,4 +1,4 @@
-"""What the streams of a bank are watched with: a detector for each group of them, and references by key.
+"""The settings of a bank's streams: a detector for each group, and references by key.
 
 :class:`Settings` checks that the detectors go together, names the group of a key, gives the detector of a stream, and
 is the part of a saved bank that is not records.
@@ -48,7 +48,7 @@ class Settings:
         self.references = References(self.labels, reference) if isinstance(reference, Mapping) else None
 
     def given(self) -> dict[str, Any]:
-        """What makes the same settings again, beside the first detector."""
+        """The arguments, besides the first detector, that make the same settings again."""
         return {
             "reference": None if self.references is None else dict(self.references),
             "groups": dict(zip(self.names[1:], self.detectors[1:], strict=True)),
@@ -109,7 +109,7 @@ class Settings:
             raise ValueError("the banks differ in their settings: one has references by key")
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, bytes]]:
-        """What a saved bank has of it: JSON, and sections."""
+        """The part of a saved bank: JSON, and sections."""
         about: dict[str, Any] = {
             "detector": type(self.detectors[0]).__name__,
             "parameters": [detector.parameters for detector in self.detectors],
@@ -122,7 +122,7 @@ class Settings:
 
     @classmethod
     def from_state(cls, found: Saved, group_of: GroupOf | None) -> Settings:
-        """Bring back what :meth:`to_state` gave; what it cannot have given is an error."""
+        """Load what :meth:`to_state` gave; anything else is an error."""
         about = found.about
         kind = {"LFR": LFR, "FourRates": FourRates}.get(about["detector"])
         if kind is None:

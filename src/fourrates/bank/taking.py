@@ -1,7 +1,7 @@
-"""A batch of events of many streams: taken stream by stream, by several threads where there is enough for them.
+"""A batch of events of many streams, processed stream by stream, by several threads if large enough.
 
-A stream is one thread's, so its events are taken in their order and no two threads meet at a record: what is found does
-not depend on the number of threads.
+Each stream belongs to one thread, so its events keep their order and no two threads share a record. The findings do not
+depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from fourrates.kernel.record import Arena
 
 Array = npt.NDArray[Any]
-Found = list[tuple[int, Head, Sequence[Finding]]]  # an event, the head of its stream, what it showed
+Found = list[tuple[int, Head, Sequence[Finding]]]  # an event, the head of its stream, its findings
 
 SHARE = 20_000  # events that are worth a thread
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Events as class codes, stream by stream; `places` says where each stood when it came, after `clock` others."""
+    """Events as class codes, sorted by stream; `places` are their places in the batch, after `clock` others."""
 
     slots: Array
     truths: Array

@@ -1,4 +1,4 @@
-"""Drift Detection Method: the error rate against the best it has been."""
+"""Drift Detection Method: the error rate against its best so far."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ class DDM(CountingDetector, ErrorRate):
     labels : iterable of hashables
         The classes, two or more.
     positive : label, optional
-        The positive one of two labels. It comes second in `Drift.confusion`; DDM itself makes no difference.
+        The positive one of two labels. It is second in `Drift.confusion`; DDM itself makes no difference.
 
     Notes
     -----
-    What the paper leaves open is settled so:
+    The paper leaves these open:
 
     - *Zero errors*: p = s = 0 is no estimate of anything, so the minimum is first taken at the first error. Otherwise
       it would be 0 for ever after, and the first error of a perfect classifier would be a drift.
-    - *Ties*: a sum equal to a bound has not crossed it. The paper writes "at least", which differs only where
-      :math:`s_{min} = 0`, and there a classifier that is always wrong would alarm at every event.
+    - *Ties*: a sum equal to a bound has not crossed it. The paper writes "at least", which differs only if
+      :math:`s_{min} = 0`. Then a classifier that is always wrong would alarm at every event.
     - *An equal minimum* leaves the earlier one in place, as the paper's "lower" has it.
     - *The thirtieth event* is the first that is tested, not the thirty-first.
 
@@ -61,7 +61,7 @@ class DDM(CountingDetector, ErrorRate):
     ...     print(drift)
     drift at 5,212, since 5,027: error up: 0.116, above its bound 0.116 (0.101 expected after 5,213 observations)
 
-    The tpr falls from 0.75 to 0.25 and DDM has nothing to say, because the error rate stays at 0.2:
+    The tpr falls from 0.75 to 0.25 and DDM stays silent, because the error rate stays at 0.2:
 
     >>> detector.reset()
     >>> detector.update_many(*SCENARIOS["Imbalance2"].stream(seed=3))

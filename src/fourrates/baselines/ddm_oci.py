@@ -1,4 +1,4 @@
-"""DDM for online class imbalance: the time-decayed recall of the positive class against the best it has been."""
+"""DDM for online class imbalance: the time-decayed recall of the positive class against its best so far."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from fourrates.labels import rate_names
 class DDMOCI(CountingDetector, Recall):
     r"""Drift Detection Method for Online Class Imbalance (DDM-OCI): an alarm when the rare class loses recall.
 
-    Where one class is rare, its recall collapses long before the error rate shows it. DDM-OCI applies the test of DDM
-    to the time-decayed recall of that class: at its n-th example :math:`R \leftarrow \eta R + (1 - \eta) I`, with I = 1
-    if it was recognised, and :math:`s = \sqrt{R (1 - R) / n}`. It remembers :math:`R_{max}` and :math:`s_{max}` from
-    where R + s was greatest, warns when :math:`R - s < R_{max} - 2 s_{max}`, and reports a drift below
-    :math:`R_{max} - 3 s_{max}`. Then it starts afresh.
+    The recall of a rare class collapses long before the error rate shows it. DDM-OCI applies the test of DDM to the
+    time-decayed recall of that class: at its n-th example :math:`R \leftarrow \eta R + (1 - \eta) I`, with I = 1 if it
+    was recognised, and :math:`s = \sqrt{R (1 - R) / n}`. It remembers :math:`R_{max}` and :math:`s_{max}` from the
+    greatest R + s, warns when :math:`R - s < R_{max} - 2 s_{max}`, and reports a drift below :math:`R_{max} - 3
+    s_{max}`. Then it starts afresh.
 
     **Input**: pairs (y_true, y_pred) of labels. Events of other classes change nothing.
 
     **Blind to** everything but that recall: all of the other class may be misclassified (see the second example). And
-    it alarms without any drift, because s is the deviation of a plain mean of n bits, while R, which weighs the last
-    :math:`1 / (1 - \eta)` of them, never stops swinging. The more examples, the narrower the bound, the more false
+    it alarms without any drift. Its s is the deviation of a plain mean of n bits, while R, which weighs the last
+    :math:`1 / (1 - \eta)` of them, never stops swinging. The more examples, the narrower the bound and the more false
     alarms; Wang & Abraham set 10 and 20 deviations for that reason. :class:`~fourrates.LFR` is the same statistic with
     bounds that hold.
 
@@ -48,20 +48,20 @@ class DDMOCI(CountingDetector, Recall):
 
     Notes
     -----
-    The rule in the reading of three public implementations: (1) in MATLAB, from the group that extended LFR, (2) for
-    MOA, from the university where DDM-OCI was proposed, (3) in Python, for a comparison of learners. Where these
-    differ, or the rule fails, the choice here is:
+    The rule follows three public implementations: (1) in MATLAB, from the group that extended LFR, (2) for MOA, from
+    the university that proposed DDM-OCI, (3) in Python, for a comparison of learners. When these differ, or the rule
+    fails, the choice here is:
 
     - *The first R* is 0, as in (1) and (3); (2) corrects R for its start. At example 30 the start weighs
       :math:`0.9^{30} = 0.04`.
     - *The minimum count* is of examples of the class, since they make n. (1) and (2) count events of any class, which
       at one positive in ten trusts a recall made of three; (3) has none.
     - *n* counts the examples of the class, as in (1). (2) lets that count decay as well; (3) counts all events.
-    - *The maximum* is that of R + s, where both parts are taken together, as in (1) and (2): the mirror of DDM. (3)
-      takes the maxima of R and of s apart.
-    - *Ties*: a value equal to a bound has not crossed it, as in (3). (1) and (2) write "at most", which differs only
-      where :math:`s_{max} = 0`, and there a class that is never recognised would alarm at every example.
-    - *Which class is rare* is for the user to say; it is not estimated from the stream.
+    - *The maximum* is that of R + s, with both parts taken from the same example, as in (1) and (2), the mirror of DDM.
+      (3) has separate maxima of R and of s.
+    - *Ties*: a value equal to a bound has not crossed it, as in (3). (1) and (2) write "at most", which differs only if
+      :math:`s_{max} = 0`. Then a class that is never recognised would alarm at every example.
+    - *Which class is rare* is up to the user; it is not estimated from the stream.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Early Drift Detection Method: the distance between errors against the longest it has been."""
+"""Early Drift Detection Method: the distance between errors against its longest so far."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fourrates.kernel.baselines import Distances
 
 
 class EDDM(CountingDetector, Distances):
-    r"""Early Drift Detection Method (EDDM): an alarm when errors come closer together than they did.
+    r"""Early Drift Detection Method (EDDM): an alarm when errors get closer together than they were.
 
     Made for slow, gradual drift. For each error EDDM takes the distance, in events, from the error before, and keeps
     the mean :math:`p'` and standard deviation :math:`s'` of these distances. It remembers the greatest
@@ -24,10 +24,10 @@ class EDDM(CountingDetector, Distances):
 
     **Input**: pairs (y_true, y_pred) of labels. Only whether they are equal matters.
 
-    **Blind to** every drift that keeps the error rate (see the second example), to improvement, and to anything that
-    happens between two errors: where errors are rare, thirty of them take long. And soon after each start it is apt to
-    alarm without a drift, because the mean of thirty distances is itself uncertain by far more than a tenth: of
-    stable streams with error rates from 0.05 to 0.4, 40 to 45 in 100 alarm by their sixtieth error.
+    **Blind to** every drift that keeps the error rate (see the second example), to improvement, and to anything between
+    two errors; if errors are rare, thirty of them take long. Soon after each start it is apt to alarm without a drift,
+    as the mean of thirty distances is uncertain by far more than a tenth. Of 100 stable streams with error rates from
+    0.05 to 0.4, 40 to 45 alarm by their sixtieth error.
 
     Parameters
     ----------
@@ -38,11 +38,11 @@ class EDDM(CountingDetector, Distances):
     labels : iterable of hashables
         The classes, two or more.
     positive : label, optional
-        The positive one of two labels. It comes second in `Drift.confusion`; EDDM itself makes no difference.
+        The positive one of two labels. It is second in `Drift.confusion`; EDDM itself makes no difference.
 
     Notes
     -----
-    What the paper leaves open is settled so:
+    The paper leaves these open:
 
     - *The greatest value* is first taken at error number `minimum`, the first at which the distribution counts as
       estimated. Taken from the first error on (or, as in MOA, from event 30 on), it is the whim of a few distances,
@@ -50,7 +50,7 @@ class EDDM(CountingDetector, Distances):
     - *The first distance* is counted from the start, or from the drift before, which was an error too.
     - *The standard deviation* divides by the number of distances, as in MOA; river divides by one less.
     - *Ties*: a value equal to a bound has not crossed it, as the paper's "less than" has it.
-    - *Between errors* nothing is tested, and a warning stands.
+    - *Between errors* nothing is tested, and a warning continues.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class EDDM(CountingDetector, Distances):
     >>> print(drift)
     drift at 5,243, since 4,957: distance down: 25.317, below its bound 25.330 (28.145 expected after 590 observations)
 
-    The tpr falls from 0.75 to 0.25 and EDDM has nothing to say, because the error rate stays at 0.2:
+    The tpr falls from 0.75 to 0.25 and EDDM stays silent, because the error rate stays at 0.2:
 
     >>> detector.reset()
     >>> detector.update_many(*SCENARIOS["Imbalance2"].stream(seed=3))

@@ -1,4 +1,4 @@
-"""Naive Four Rates: every rate of the confusion matrix against the running average of what it was."""
+"""Naive Four Rates: every rate of the confusion matrix against its own running average."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ class NFR(CountingDetector, RunningRates):
     r"""Naive Four Rates (NFR): the four rates of LFR, each tested by its plain share of correct predictions.
 
     The paper's own point of comparison. For each rate NFR keeps the share :math:`\hat P` of its n observations that
-    were correct, and :math:`\bar P`, the running average of all the values :math:`\hat P` has had. Old observations
-    count more in :math:`\bar P`, so after a change it lags behind. Under a stable concept :math:`\hat P` is taken to be
-    normal with mean :math:`\bar P` and variance :math:`\bar P (1 - \bar P) / n`; where it lies beyond the quantile of
-    the warning or detection level, NFR warns or reports a drift. Then it starts afresh.
+    were correct, and :math:`\bar P`, the running average of all values of :math:`\hat P`. Old observations count more
+    in :math:`\bar P`, so after a change it lags behind. Under a stable concept :math:`\hat P` is taken to be normal
+    with mean :math:`\bar P` and variance :math:`\bar P (1 - \bar P) / n`. Beyond the quantile of the warning or
+    detection level, NFR warns or reports a drift. Then it starts afresh.
 
     **Input**: pairs (y_true, y_pred) of labels.
 
-    **Blind to** changes that come late: :math:`\hat P` is a mean over everything since the last drift, and needs the
-    longer to move the more it has seen (see the second example). And the normal law is not that of the difference
-    :math:`\hat P - \bar P`, whose two terms are made from the same bits, so a level is not a rate of false alarms.
+    **Blind to** late changes: :math:`\hat P` is a mean over everything since the last drift, and moves the more slowly
+    the longer that is (see the second example). Nor is the normal law that of the difference :math:`\hat P - \bar P`,
+    whose two terms are made from the same bits, so a level is not a rate of false alarms.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class NFR(CountingDetector, RunningRates):
 
     Notes
     -----
-    What the paper leaves open is settled so; benchmarks/paper_tables.py shows what the other readings give:
+    The paper leaves these open; benchmarks/paper_tables.py has the results of other readings:
 
     - *Initial values*: none. Only real observations count, as for LFR, not the four pseudo-counts of the paper's
       Algorithm 1, which hold :math:`\bar P` near one half for long.

@@ -23,9 +23,9 @@ class PerfSim(CountingDetector, Similarity):
 
     **Input**: pairs (y_true, y_pred) of labels.
 
-    **Blind to** what happens in small cells: the largest count rules the cosine, so a rare class may be lost entirely
-    (see the second example). Blind also to slow drift, which makes no two neighbours unlike, and within a batch. How
-    far a cosine lies below 1 by chance depends on the size of the batch and the matrix: no threshold suits all.
+    **Blind to** changes in small cells: the largest count rules the cosine, so a rare class may be lost entirely (see
+    the second example). Blind also to slow drift, which makes no two neighbours unlike, and within a batch. How far a
+    cosine lies below 1 by chance depends on the size of the batch and the matrix, so no threshold suits all.
 
     Parameters
     ----------
@@ -36,20 +36,20 @@ class PerfSim(CountingDetector, Similarity):
     labels : iterable of hashables
         The classes, two or more.
     positive : label, optional
-        The positive one of two labels. It comes second in `Drift.confusion`; PerfSim itself makes no difference.
+        The positive one of two labels. It is second in `Drift.confusion`; PerfSim itself makes no difference.
 
     Notes
     -----
     - *The threshold* is the user's in the paper; 0.98 is its advice according to a public implementation by others.
       With the 500 events of a batch here, a balanced classifier with accuracy 0.8 stays above it but for about one
       batch in 200.
-    - *The warning* is not in the paper. It stands from one batch to the next; one that leads to a drift begins with the
+    - *The warning* is not in the paper. It lasts from one batch to the next; one that leads to a drift begins with the
       first event of its first batch.
     - *Ties*: a similarity equal to a threshold has not fallen below it.
 
     Examples
     --------
-    The class ratio changes from 1:1 to 9:1 at event 5,000, where a batch begins:
+    The class ratio changes from 1:1 to 9:1 at event 5,000, at the start of a batch:
 
     >>> import fourrates as fr
     >>> from fourrates.streams import SCENARIOS

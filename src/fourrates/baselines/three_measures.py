@@ -19,8 +19,8 @@ from fourrates.record import DRIFT
 class ThreeMeasures(CountingDetector, Measures):
     r"""Three measures, after Klinkenberg: an alarm when accuracy, recall or precision falls out of its recent history.
 
-    The events are cut into batches of equal size. For each batch come its accuracy, and recall and precision of the
-    positive class. Each of the three is held against its own last values, `history` of them: their mean and its
+    The events are cut into batches of equal size. Each batch has an accuracy, and a recall and precision of the
+    positive class. Each of the three is compared with its own last values, `history` of them: their mean and its
     standard error (standard deviation over the root of `history`). A value lower than the mean by more than `warn` or
     `detect` standard errors warns or reports a drift, whose window begins with the first batch of the warning. Then it
     starts afresh.
@@ -28,7 +28,7 @@ class ThreeMeasures(CountingDetector, Measures):
     **Input**: pairs (y_true, y_pred) of labels.
 
     **Blind to** slow decay, which the history follows down (see the second example), to improvement, and within a
-    batch. With few positives in a batch, recall and precision scatter so much that hardly any fall stands out.
+    batch. With few positives in a batch, recall and precision vary so much that hardly any fall is significant.
 
     Parameters
     ----------
@@ -47,12 +47,12 @@ class ThreeMeasures(CountingDetector, Measures):
 
     Notes
     -----
-    The originals use the three measures to adapt the window an SVM learns from. What is needed for a drift detector of
-    pairs, and is not settled there:
+    The originals use the three measures to adapt the window an SVM is trained on. They leave these open for a drift
+    detector of pairs:
 
-    - *A batch without positives* has no recall, one without predicted positives no precision. That measure then says
-      nothing, and its history is left as it is.
-    - *A history without spread* gives no scale for a fall, so nothing is tested against it: a classifier that was
+    - *A batch without positives* has no recall, one without predicted positives no precision. That measure is then
+      skipped, and its history is left as it is.
+    - *A history without spread* gives no scale for a fall, so nothing is tested against it. A classifier that was
       perfect for ten batches may make a mistake.
     - *Ties*: a value equal to a bound has not fallen below it.
     - *Sizes and thresholds* are the user's; the defaults are ours.

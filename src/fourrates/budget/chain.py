@@ -1,8 +1,8 @@
-"""The Markov chain of R under a stable concept: where it settles, and how soon it leaves its bounds.
+"""The Markov chain of R under a stable concept: its stationary law, and how soon it leaves its bounds.
 
 With independent bits, ones with probability p, R moves from r to eta r or to eta r + (1 - eta). Its law is carried on
-points of [0, 1]; a value between two of them is split so that the mean is kept (Brook and Evans, 1972). What leaves the
-bounds at a step, of what is still inside, settles to the hazard of the rate.
+points of [0, 1]; a value between two of them is split so that the mean is kept (Brook and Evans, 1972). The share of
+those still inside that leaves the bounds at a step settles to the hazard of the rate.
 
 The points lie closer near 0 and 1. A long run of equal bits brings R there by a constant factor a step, so that it
 takes several more observations to reach 0.997 than 0.995; equally spaced points would blur that.
@@ -26,8 +26,8 @@ Sides = Literal["both", "down", "up"]
 WIDEST = 2e-4  # spacing of the points; the splitting then adds less than 0.2 % to the variance of R, at any decay
 SLOPE = 0.004  # of the distance to 0 or 1: the largest spacing near those
 LEAST = 2e-6  # spacing, at 0 and 1
-MEMORIES = 12  # of 1 / (1 - decay) observations each: after so many the start is forgotten,
-FEWER = 7  # and after so many what lies near the bounds has settled
+MEMORIES = 12  # of 1 / (1 - decay) observations each, after which the start is forgotten,
+FEWER = 7  # and after which the law near the bounds has settled
 UNWATCHED = -1.0, 2.0  # bounds that R never leaves
 
 
@@ -43,7 +43,7 @@ def points() -> Values:
 
 @lru_cache(maxsize=512)
 def settled(decay: float, rate: float) -> Values:
-    """The law of R after many observations, at the points. It is shared: copy it before changing it."""
+    """The law of R after many observations, at the points. It is shared, so copy it before changing it."""
     at = points()
     mass = np.zeros(at.size)
     mass[np.abs(at - rate).argmin()] = 1.0
@@ -69,7 +69,7 @@ def _lower(decay: float, rate: float, level: float) -> float:
 
 @lru_cache(maxsize=512)
 def hazard(decay: float, rate: float, within: tuple[float, float]) -> float:
-    """The chance that R leaves these bounds at an observation, once what is still inside has settled."""
+    """The hazard of these bounds: the chance per observation that R leaves them, once settled."""
     mass = settled(decay, rate).copy()
     left = run(decay, rate, within, mass, math.ceil(FEWER / (1 - decay)))
     total = mass.sum()

@@ -1,4 +1,4 @@
-"""A confusion matrix as the rates it stands for."""
+"""The rates of a confusion matrix."""
 
 from __future__ import annotations
 

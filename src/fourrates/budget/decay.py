@@ -1,4 +1,4 @@
-"""The decay that finds a change soonest: near 1 for small, lasting changes, low for large ones."""
+"""The decay that finds a change soonest, near 1 for small, lasting changes and low for large ones."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from fourrates.budget.confusion import Rate, probabilities, rates
 if TYPE_CHECKING:
     from fourrates.detectors.lfr import LFR
 
-Bounds = Sequence[tuple[float, float, float]]  # of the statistics of a rate: decay, lower, upper
+Bounds = Sequence[tuple[float, float, float]]  # decay, lower and upper of a rate's statistics
 
 Z95 = 1.96
 DEVIATES = [NormalDist().inv_cdf((i + 0.5) / 9) for i in range(9)]  # equally likely values of a normal variable
@@ -39,7 +39,7 @@ class Delay:
     streams: int | None = None
 
     def within(self, events: int) -> float:
-        """The chance that the change is found within so many events of it."""
+        """The chance that the change is found within this number of events."""
         return float(self.found[min(events, self.found.size) - 1]) if events > 0 else 0.0
 
     def standard_error(self, events: int) -> float:
@@ -54,7 +54,7 @@ class Delay:
 
     @property
     def mean(self) -> float:
-        """Events until the change is found, on average, where what is not found counts as found at the horizon."""
+        """Mean events until the change is found; a change not found counts as found at the horizon."""
         return float(1.0 + np.sum(1.0 - self.found[:-1]))
 
     @property
@@ -69,7 +69,7 @@ class Delay:
 
 
 def expected_delay(detector: LFR, before: npt.ArrayLike, after: npt.ArrayLike, horizon: int = 5000) -> Delay:
-    """Say what this detector would catch, and when.
+    """Predict which changes this detector would catch, and when.
 
     The stream is taken to have been stable for long before the change. Recalls of different classes are independent,
     and so are precisions; a recall and a precision share bits, so the better of the two families counts, and so does
@@ -102,7 +102,7 @@ def expected_delay(detector: LFR, before: npt.ArrayLike, after: npt.ArrayLike, h
 
 
 def check_horizon(horizon: int) -> int:
-    """`horizon` as it is, or an error that says what is accepted."""
+    """`horizon` as it is, or an error that names the accepted values."""
     if horizon < 1:
         raise ValueError(f"horizon {horizon!r} is not at least one event")
     return horizon
@@ -123,5 +123,5 @@ def found_within(
         for decay, lower, upper in own:
             survival = chain.survival(decay, rate, changed, (lower, upper), math.ceil(touched[-1].max()))
             survivals.append(np.mean([np.interp(count, np.arange(survival.size), survival) for count in touched], 0))
-        missed[2 * position // len(old)] *= np.min(survivals, 0)  # recalls come first, then precisions
+        missed[2 * position // len(old)] *= np.min(survivals, 0)  # recalls first, then precisions
     return np.asarray(1.0 - missed.min(0))

@@ -1,4 +1,4 @@
-"""How soon a fall of a recall would be found: the question behind a budget.
+"""How soon a fall of a recall would be found, the question behind a budget.
 
 :func:`falls` runs a detector on streams in which one recall falls by some points, with everything else as it was.
 """
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 Matrix = npt.NDArray[np.float64]
 
 POINTS = (2.0, 5.0, 10.0, 20.0)
-STREAMS, FEWEST = 100, 12  # for each fall: the median of 100 has a standard error of about 12 %
+STREAMS, FEWEST = 100, 12  # for each fall; the median of 100 has a standard error of about 12 %
 EVENTS = 3_000_000  # drawn for a fall, about this number, before there are fewer streams
-PATIENCE = 4.0  # times what a fall takes at best: how far to look ahead
-LOST = 0.4  # of the budget: of stable streams a third have had a false alarm by then
-LONGEST = 4_000_000  # events: what takes longer at best is not simulated
+PATIENCE = 4.0  # times the best case of a fall: how far to look ahead
+LOST = 0.4  # of the budget; by then a third of stable streams have had a false alarm
+LONGEST = 4_000_000  # events; a fall that takes longer at best is not simulated
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +44,14 @@ class Fall:
     median : float or None
         Events until half of the streams had an alarm; None if that is beyond the horizon.
     horizon : int
-        Events that were looked at after the fall. Where a detector that knew of the fall would need more than four
-        million, nothing was simulated, and this is what that one would need.
+        Events simulated after the fall. If even a detector that knew of the fall would need more than four million,
+        nothing is simulated, and this is its need.
     found : float
         The share of the streams with an alarm by then.
     streams : int
         How many were simulated; 0 for none.
     lost : bool
-        Whether it takes as long as a false alarm would: what is found then is most likely not the fall.
+        Whether it takes as long as a false alarm would, which is then the likelier finding.
     """
 
     rate: str
@@ -113,7 +113,7 @@ def falls(
     horizon: int | None = None,
     seed: int = 0,
 ) -> list[Fall]:
-    """Say how soon falls of each recall would be found, by running the detector on streams that have one.
+    """Estimate how soon falls of each recall would be found, by running the detector on streams that have one.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def falls(
     history : int
         Events before the fall.
     horizon : int, optional
-        Events to look ahead; if not given, as many as the fall is likely to need.
+        Events to look ahead; by default the number the fall is likely to need.
     seed : int
         Of the streams.
 
@@ -172,7 +172,7 @@ def falls(
 def smallest_fall(
     detector: Detector, confusion: npt.ArrayLike, which: int, within: int, most: int = 100
 ) -> Fall | None:
-    """The smallest fall of a recall, in points, that half of the streams find within so many events; or None."""
+    """The smallest fall of a recall, in points, that half of the streams find within these events; or None."""
 
     def found(points: int) -> Fall | None:
         listed = falls(detector, confusion, [points], classes=[which], history=0, horizon=within)
@@ -184,7 +184,7 @@ def smallest_fall(
     best = found(points) if points > 0 else None
     missed = 0
     while best is not None and best.median is not None and points - missed > 1:
-        # Half the fall takes about four times as long: that is the next guess.
+        # Half the fall takes about four times as long, so that is tried next.
         guess = min(max(round(points * math.sqrt(best.median / within)), missed + 1), points - 1)
         smaller = found(guess)
         if smaller is None:
@@ -195,7 +195,7 @@ def smallest_fall(
 
 
 def _budget(detector: Detector) -> float:
-    """Events between two false alarms; without end where the detector does not say."""
+    """Events between two false alarms; infinite if the detector has no budget."""
     return float(detector.parameters.get("arl") or math.inf)
 
 

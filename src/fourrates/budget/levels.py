@@ -72,7 +72,7 @@ def design(arl: float, decay: float | Sequence[float] = 0.9, sides: Sides = "bot
 
 
 def check_arl(arl: float) -> float:
-    """`arl` as it is, or an error that says what is accepted."""
+    """`arl` as it is, or an error that names the accepted values."""
     if not (isinstance(arl, int | float | np.number) and 100 <= arl <= sys.float_info.max):
         raise ValueError(f"arl {arl!r} is not a number of events, at least 100")
     return arl
@@ -95,7 +95,7 @@ def _level(decays: tuple[float, ...], sides: Sides, budget: float) -> tuple[floa
         for _ in range(2):
             level = min(level * budget / (hazard(worst, level) or 1e-300), LARGEST)
         found = hazards(level)
-    # Bounds move in steps, and the hazard with them: end on the safe side.
+    # Bounds move in steps, and the hazard with them, so end on the safe side.
     while max(found.values()) > budget:
         level *= SAFER
         found = hazards(level)

@@ -62,7 +62,7 @@ def expected_run_length(
         size = min(size, limit - events)
         at += [drift.at for drift in drifts_of(running, draw(random, size))]
         events += size
-        # As many events as the missing alarms will take, but no surprise: chunks at most double.
+        # As many events as the missing alarms need, but at most double, to avoid surprises.
         size = min(2 * size, CHUNK, max(10_000, int(1.1 * events / max(len(at), 1) * (alarms - len(at)))))
     return run_length(at, events)
 
@@ -77,9 +77,9 @@ def simulated_delay(
     horizon: int = 5000,
     seed: int | np.random.Generator = 0,
 ) -> Delay:
-    """Run a detector on many streams that change once, and see how soon it tells.
+    """Run a detector on many streams that change once, and see how soon it reacts.
 
-    A false alarm before the change happens as in life; only what the detector finds from the change on counts.
+    A false alarm before the change happens as in life; only drifts from the change on count.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ class Draw:
 
 
 def drifts_of(detector: Detector, pairs: Pairs) -> Iterator[Drift]:
-    """The drifts of a detector in such pairs, as it comes to them; it takes nothing behind the last asked for."""
+    """Yield the drifts of a detector in such pairs as it finds them, reading no further than asked."""
     truths, preds = pairs
     done = 0
     while done < truths.size:

@@ -1,4 +1,4 @@
-"""Budgets and volumes as people say them: 100000 events, "1 per month", "one a quarter"; "40,000 a day"."""
+"""Budgets and volumes in everyday words: 100000 events, "1 per month", "one a quarter"; "40,000 a day"."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ VOLUME = (
     r"(?:/|per|every|an?)\s*(?P<unit>[a-z]+)\s*"
 )
 TIMES = {None: 1, "k": 1_000, "million": 1_000_000}
-DEFAULT_EVENTS = 100_000  # between two false alarms, where no time is known
+DEFAULT_EVENTS = 100_000  # between two false alarms, if no time is known
 DEFAULT_WORDS = "1 per month"
-LEAST = 100  # events: a budget below makes no sense
+LEAST = 100  # events; a smaller budget makes no sense
 
 
 def run_length(text: str, rate: float | None, name: str = "budget") -> float:
-    """The events between two false alarms that a budget in words stands for.
+    """The events between two false alarms in a budget given in words.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def run_length(text: str, rate: float | None, name: str = "budget") -> float:
     rate : float or None
         Events per second, if times are known.
     name : str
-        What the budget is called in messages.
+        The name of the budget in messages.
 
     Examples
     --------
@@ -74,14 +74,14 @@ def run_length(text: str, rate: float | None, name: str = "budget") -> float:
 
 
 def volume(text: str, name: str = "volume") -> float:
-    """Events per second, from what people say.
+    """Events per second, from a volume in words.
 
     Parameters
     ----------
     text : str
         Such as "40,000 a day", "40000/day", "40k/day" or "2 million per month".
     name : str
-        What it is called in messages.
+        The name of the volume in messages.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def volume(text: str, name: str = "volume") -> float:
 
 
 def duration(seconds: float) -> str:
-    """A length of time in words, in the unit in which it is a number people say."""
+    """A length of time in words, in its natural unit."""
     for unit, most in (("second", 100), ("minute", 100), ("hour", 48), ("day", 61), ("month", 24), ("year", math.inf)):
         number = seconds / UNITS[unit]
         if number < most:
@@ -109,7 +109,7 @@ def duration(seconds: float) -> str:
 
 
 def is_duration(text: str) -> bool:
-    """Whether a budget is one of time, so that the events it stands for depend on how many there are a day."""
+    """Whether a budget is one of time, so that its events depend on the daily volume."""
     return run_length(text, 1.0) != run_length(text, 2.0)
 
 
@@ -121,7 +121,7 @@ def _amount(text: str, name: str) -> float:
 
 
 def event_rate(times: npt.NDArray[np.datetime64] | None) -> float | None:
-    """Events per second, from their times; None where these do not tell."""
+    """Events per second, from their times; None if these do not determine it."""
     known = times[~np.isnat(times)] if times is not None else np.empty(0, "M8[us]")
     if known.size < 2:
         return None
@@ -130,7 +130,7 @@ def event_rate(times: npt.NDArray[np.datetime64] | None) -> float | None:
 
 
 def default_budget(rate: float | None) -> tuple[float, str]:
-    """Events between two false alarms where none are asked for, and a sentence that says so."""
+    """The default events between two false alarms, and a sentence that says so."""
     if rate is None:
         return float(DEFAULT_EVENTS), f"budget: one false alarm in {DEFAULT_EVENTS:,} events"
     month = run_length(DEFAULT_WORDS, rate)

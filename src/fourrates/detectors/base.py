@@ -27,20 +27,20 @@ TOGETHER = 1 << 14  # coded events taken at a time
 class Detector(Pairs):
     """A detector fed with pairs (y_true, y_pred).
 
-    A subclass says what it watches; this class gives all of them the same face. Flags and counters:
+    A subclass defines what to watch; this class gives all of them the same interface. Flags and counters:
 
     Attributes
     ----------
     events : int
         Events taken since construction or :meth:`reset`.
     findings : tuple of Finding
-        Everything the last call found, in order: drifts and, for FourRates, what became of them.
+        All findings of the last call, in order: drifts and, for FourRates, how they ended.
     drift_detected : bool
         Whether the last event showed a drift.
     warning_detected : bool
         Whether the last update left the detector in the warning zone, without a drift.
     parameters : dict
-        What the detector was made with.
+        The parameters of the detector.
     """
 
     __slots__ = ()
@@ -53,11 +53,11 @@ class Detector(Pairs):
         parameters["labels"] = list(self._labels.given)
         self.parameters = parameters
 
-    # What a subclass gives, besides the kernel's loop -------------------------------------------------------
+    # For subclasses, besides the kernel's loop --------------------------------------------------------------
 
     @property
     def rates(self) -> Mapping[str, RateState]:
-        """Where each watched quantity stands now."""
+        """The present value of each watched quantity."""
         raise NotImplementedError
 
     def _dump(self) -> bytes:
@@ -91,14 +91,14 @@ class Detector(Pairs):
     ) -> Drifts:
         """Take many events, with the same result as one at a time, only faster.
 
-        The whole batch is checked before the first event is taken: after an error nothing has changed.
+        The whole batch is checked first, so an error changes nothing.
 
         Parameters
         ----------
         y_true, y_pred : array of labels
-            What the events turned out to be, and what the classifier had said; equally long.
+            True and predicted labels; equally long.
         strata : array of int, optional
-            For FourRates with strata: which of them each event belongs to, from 0 up.
+            For FourRates with strata: the stratum of each event, from 0 up.
         probability : mapping from labels to numbers, or array of shape (events, 2), optional
             For FourRates with ``sampled=True``: with which probability an event was drawn for labelling, for each
             prediction that it might have had; the same for all, or event by event.
@@ -108,7 +108,7 @@ class Detector(Pairs):
         Returns
         -------
         Drifts
-            A list of :class:`~fourrates.Drift`; its `consumed` says how many events were taken.
+            A list of :class:`~fourrates.Drift`; its `consumed` is the number of events processed.
         """
         truths = self._labels.encode(y_true, "y_true")
         preds = self._labels.encode(y_pred, "y_pred")
@@ -140,15 +140,15 @@ class Detector(Pairs):
     ) -> tuple[int, tuple[Finding, ...]]:
         """Take events given as class codes, from `start` on and up to the first that shows something.
 
-        For those who read labels themselves, in the order of :attr:`labels`. No more than some ten thousand events are
-        taken at a time: whoever has more calls again.
+        For callers who read labels themselves, in the order of :attr:`labels`. Call again with the rest: no more than
+        some ten thousand events are processed at a time.
 
         Returns
         -------
         taken : int
             How many events were taken.
         findings : tuple of Finding
-            What the last of them showed.
+            The findings of the last of them.
         """
         if truths.size != preds.size or not 0 <= start <= truths.size:
             raise ValueError(f"{truths.size} truths, {preds.size} preds, to be taken from {start} on")
@@ -157,7 +157,7 @@ class Detector(Pairs):
         if start == 0:
             self._labels.check(truths, "truths")
             self._labels.check(preds, "preds")
-        end = start + TOGETHER  # copied: what is not our own may change after it was checked
+        end = start + TOGETHER  # copied, as a caller's array may change after the check
         own = self._labels.copy(truths[start:end], "truths")
         taken, self.findings = self._run(
             self._in_strata(own, None if strata is None else strata[start:end]),
@@ -167,7 +167,7 @@ class Detector(Pairs):
         return taken, self.findings
 
     def codes_of(self, probability: Any, size: int, strata: npt.ArrayLike | None = None) -> npt.ArrayLike | None:
-        """The strata of events that were drawn for labelling: the ratios of their probabilities."""
+        """The strata of sampled events: the ratios of their probabilities."""
         if probability is None:
             return strata
         if not self.parameters.get("sampled"):
@@ -216,7 +216,7 @@ class Detector(Pairs):
         return "drifted" if self.drift_detected else "warning" if self.warning_detected else "stable"
 
     def _keep_from(self) -> int:
-        """The earliest event that a later drift may name as the start of its window; what came before can go."""
+        """The earliest event that a later drift may name as the start of its window; older ones can go."""
         since = self._progress()[1]
         return since if since >= 0 else self.events - self._unjudged()
 
@@ -226,7 +226,7 @@ class Detector(Pairs):
         self._forget()
 
     def clone(self) -> Self:
-        """Make a detector with the same parameters that has seen nothing; ``copy.copy`` keeps what was seen."""
+        """Make a detector with the same parameters and no events; ``copy.copy`` keeps its events."""
         return type(self)(**self.parameters)
 
     def to_bytes(self) -> bytes:
@@ -256,7 +256,7 @@ class Detector(Pairs):
         return detector
 
     def restore(self, state: bytes) -> None:
-        """Go on from the state of a detector with the same parameters; it is checked first."""
+        """Resume from the state of a detector with the same parameters, checked first."""
         self._idle()
         self._load(bytes(state))
 
@@ -283,7 +283,7 @@ class Detector(Pairs):
 
 
 class CountingDetector(Detector, Baseline):
-    """A detector whose state is the confusion counts and one row of numbers: the baselines."""
+    """A baseline, whose state is the confusion counts and one row of numbers."""
 
     __slots__ = ()
 
@@ -304,14 +304,14 @@ class CountingDetector(Detector, Baseline):
 
     @property
     def rates(self) -> Mapping[str, RateState]:
-        """Where each watched quantity stands now: observations, estimate, statistic, warning and detection bounds."""
+        """Each watched quantity now: observations, estimate, statistic, warning and detection bounds."""
         return MappingProxyType({name: self._rate_state(i) for i, name in enumerate(self._names)})
 
     def _rate_state(self, i: int) -> RateState:
         raise NotImplementedError
 
     def _fits(self, counts: npt.NDArray[np.int64], numbers: npt.NDArray[np.float64]) -> bool:
-        """Whether these counts and numbers can be of one state; they come from outside."""
+        """Whether these counts and numbers, which may come from outside, belong to one state."""
         raise NotImplementedError
 
     def _crossed(self) -> list[tuple[int, bool]]:
@@ -362,13 +362,13 @@ class RecordDetector(Detector, SingleStream):
     __slots__ = ()
 
     def _settle_record(self, record: npt.NDArray[np.uint8], state: int) -> Sequence[Finding]:
-        """What the last event of a record with these settings showed; then the record goes on from there."""
+        """The findings of the last event of a record with these settings, which then resumes."""
         drift = self._drift_of(record.tobytes(), head_of(record))
         self.rules.start_again(record)
         return [drift]
 
     def _drift_of(self, record: bytes, head: Head) -> Drift:
-        """What a record that just alarmed has to tell."""
+        """The findings of a record that just alarmed."""
         raise NotImplementedError
 
     def _settle(self, state: int) -> Sequence[Finding]:

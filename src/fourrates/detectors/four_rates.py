@@ -1,4 +1,4 @@
-"""FourRates: evidence that a rate of the classifier moved, within a false-alarm budget, whatever its size."""
+"""FourRates: evidence that a rate of the classifier moved, within a false-alarm budget, for moves of any size."""
 
 from __future__ import annotations
 
@@ -23,31 +23,30 @@ from fourrates.findings import DEVIATIONS, Drift, Finding, RateState, Share, Sta
 from fourrates.labels import Labels, plain, rate_names
 
 After = Literal["restart", "hold"]
-MOST = 1e12  # events: beyond, single precision has no room for the ages that go with them
-CLOSE = 0.05  # either way: an interval with which a rate is worth quoting
+MOST = 1e12  # events; beyond, single precision has no room for their ages
+CLOSE = 0.05  # either way; a rate with this interval is worth quoting
 LEAST = 30  # observations for that, whatever the interval
 MOST_STRATA = 256
 LEARNING = 0.05  # tolerance of a model that learns, if not given
 
 
 class FourRates(RecordDetector):
-    r"""Evidence that a rate of your classifier moved: which, which way, since when, how it is now, and is it over.
+    r"""Evidence that a rate of your classifier moved: which, which way, since when, its value now, and if it is over.
 
     Give it the number of events you want between two false alarms; that is the only number it needs. It watches the
     recall of every class, alone and together with the others, for falls and rises of every size at once, and reports a
     :class:`~fourrates.Drift` as soon as the evidence outweighs the budget.
 
-    For each alternative, such as "tpr fell by this much", it keeps the Shiryaev-Roberts statistic
-    :math:`R \leftarrow (R + 1)\, q(x) / p(x)`: how much more likely the recent events are if that happened, summed over
-    all moments at which it may have begun. While nothing changes the weighted sum of all of them grows by one an event
-    on average, so the budget is the threshold.
+    For each alternative, such as "tpr fell by this much", it keeps the Shiryaev-Roberts statistic :math:`R \leftarrow
+    (R + 1)\, q(x) / p(x)`. That is how much more likely the alternative makes the recent events, summed over all
+    moments at which it may have begun. While nothing changes the weighted sum of all of them grows by one an event on
+    average, so the budget is the threshold.
 
-    An alarm opens the drift. What normal was is remembered, and the events that follow are a second look: they
-    confirm the drift or withdraw it, and later say whether the rate recovered. All of that is in `findings`; `update`
-    returns drifts alone.
+    An alarm opens the drift. Normal is remembered, and the events that follow are a second look. They confirm the drift
+    or withdraw it, and later show whether the rate recovered. All of that is in `findings`; `update` returns drifts
+    alone.
 
-    Events need not be independent: how much the errors scatter beyond that is estimated, and the evidence is tempered
-    by it.
+    Events need not be independent: clustering of errors is estimated, and the evidence is tempered by it.
 
     **Input**: pairs (y_true, y_pred) of labels.
 
@@ -58,12 +57,12 @@ class FourRates(RecordDetector):
     warn : float, optional
         Events between two false warnings; a tenth of `arl` if not given.
     reference : K x K counts, or a pair of arrays (y_true, y_pred), optional
-        The classifier as you shipped it: its confusion counts on the validation set, by true class and then by
-        predicted class, in the order of `labels`. Without one the stream is compared with its own past. Of pairs in
-        the order in which they came it is also known how much errors cluster, before the first event is watched.
+        The classifier as you shipped it: its confusion counts on the validation set, by true class, then by predicted
+        class, in the order of `labels`. Without one the stream is compared with its own past. Pairs in their original
+        order also show how much errors cluster, before the first event is watched.
     after : {"hold", "restart"}
-        What follows a drift. "hold": normal stays what it was, and the drift is open until it is withdrawn, recovered
-        or accepted. "restart": the new level is normal at once, as in the paper.
+        What happens after a drift. "hold": normal is kept, and the drift is open until it is withdrawn, recovered or
+        accepted. "restart": the new level is normal at once, as in the paper.
     labels : iterable of hashables
         The classes.
     positive : label, optional
@@ -71,28 +70,28 @@ class FourRates(RecordDetector):
     sides : {"both", "down", "up"}
         Which moves raise an alarm; "down" is degradation only.
     mix : {"report", "alarm", "ignore"}
-        What a shift of the class mix is, with two classes: something to report, an alarm, or nothing. As an alarm it
-        has its share of the budget, and both recalls falling while the classes shift is looked for too: a drift whose
-        `shift` says so. Not watched with more than two classes.
+        How to treat a class-mix shift, with two classes: report it, alarm, or ignore it. As an alarm it has its share
+        of the budget, and both recalls falling during a shift are looked for too: a drift with a `shift`. Not watched
+        with more than two classes.
     dispersion : float, optional
-        How much more the errors scatter than those of independent events; 1 for independent ones. Estimated if not
-        given, from what pairs as a reference showed on: that is then kept here.
+        Clustering of errors, relative to independent events, for which it is 1. If not given it is estimated; an
+        estimate from pairs as a reference is kept here.
     tolerance : float or mapping by rate, optional
         Changes of a recall by less than this are ignored: ``0.03`` is three points, ``{"tpr": 0.05}`` five points of
         tpr and none of tnr. A fall is looked for from normal less the tolerance, a rise from normal plus it. With a
-        reference, normal is the reference alone, and the budget holds for every stream that stays within the
-        tolerance of it: seasonal, clustered or learning.
+        reference, normal is the reference alone, and the budget holds for every stream that stays within the tolerance
+        of it: seasonal, clustered or learning.
     learning : bool
-        For a model that goes on learning: falls beyond the tolerance (0.05 if not given) are alarms; an improvement
+        For a model that keeps learning. Falls beyond the tolerance (0.05 if not given) are alarms; an improvement
         becomes the normal without one.
     strata : int or {"day", "week"}, optional
-        How many strata events come in, from 2 to 256: hours, weekdays, types of day. Each recall has a normal of its
-        own in each of them, and a change is one of all of them together. "day" is the 24 hours and "week" the 7
-        weekdays, which every door that knows the times reads off them.
+        The number of strata of events, from 2 to 256: hours, weekdays, types of day. Each recall has a normal of its
+        own in each stratum, and a change is one of all strata together. "day" is the 24 hours and "week" the 7
+        weekdays, which every input with times derives from them.
     sampled : bool
-        Whether only some events get a label, drawn with probabilities that depend on the prediction, as a
-        :class:`~fourrates.LabelPlan` draws them. Each event then comes with its probabilities; evidence, rates and
-        intervals are about all events. For two labels.
+        Whether only some events get a label, drawn with probabilities that depend on the prediction, as
+        :class:`~fourrates.LabelPlan` draws them. Each event then needs its probabilities; evidence, rates and intervals
+        are about all events. For two labels.
     rates : iterable of str, optional
         The recalls that may raise an alarm, such as ``["tpr"]``: the whole budget is theirs, each alone. All if not
         given.
@@ -192,7 +191,7 @@ class FourRates(RecordDetector):
         self._follow(self._made_rules())
 
     def _check_sampled(self) -> None:
-        """Raise a ValueError if what was asked for does not go with events that are drawn for labelling."""
+        """Raise a ValueError if a parameter does not work with sampled events."""
         own = self.parameters
         if len(self._labels.values) != 2:
             raise ValueError("sampled: for two labels only")
@@ -278,7 +277,7 @@ class FourRates(RecordDetector):
     # The life of a drift --------------------------------------------------------------------------------------
 
     def _settle_record(self, record: npt.NDArray[np.uint8], state: int) -> Sequence[Finding]:
-        """What the last event of a record with these settings showed; then the record goes on from there."""
+        """The findings of the last event of a record with these settings, which then resumes."""
         return self._life_of(record).settle(state)
 
     def _life_of(self, record: npt.NDArray[np.uint8]) -> Life:
@@ -287,18 +286,18 @@ class FourRates(RecordDetector):
 
     @property
     def open(self) -> Drift | None:
-        """The drift that is open: the one that opened the episode, if several rates moved one after the other."""
+        """The open drift: the one that opened the episode, if several rates moved one after the other."""
         return self._life_of(self._record_view()).open
 
     @property
     def alarmed(self) -> bool:
-        """Whether the last event gave an alarm: a drift or, with ``mix="alarm"``, a shift of the class mix."""
+        """Whether the last event gave an alarm, a drift or, with ``mix="alarm"``, a class-mix shift."""
         shift = self.parameters["mix"] == "alarm"
         last = (finding.kind for finding in self.findings if finding.at == self.events - 1)
         return self.drift_detected or (shift and "shift" in last)
 
     def accept(self, reference: Any = None, *, force: bool = False) -> Finding | None:
-        """Make the level since the alarm the new normal: a new model was deployed, or you say so.
+        """Accept the level since the alarm as the new normal, for example after a new model was deployed.
 
         Parameters
         ----------
@@ -344,7 +343,7 @@ class FourRates(RecordDetector):
 
     @property
     def rates(self) -> Mapping[str, RateState]:
-        """How each rate is: the recalls with baseline, evidence and state, and the precisions."""
+        """Each rate now: the recalls with baseline, evidence and state, and the precisions."""
         record, classes = self._fields(), len(self._labels.values)
         return MappingProxyType({name: self._rate_state(record, i, classes) for i, name in enumerate(self._names)})
 
@@ -407,14 +406,14 @@ def _enough(rate: float, dispersion: float) -> int:
 
 
 def check_after(after: Any) -> After:
-    """`after` as it is, or an error that says what is accepted."""
+    """`after` as it is, or an error that names the accepted values."""
     if after not in get_args(After):
         raise ValueError(f"after {after!r} is not one of {get_args(After)}")
     return after  # type: ignore[no-any-return]
 
 
 def in_order_of_codes(counts: npt.NDArray[np.int64], labels: Labels) -> npt.NDArray[np.int64]:
-    """Counts, one matrix or many, in the order in which the kernel has the labels: the positive class last."""
+    """Counts, one matrix or many, in the kernel's order of labels: the positive class last."""
     order = [labels.given.index(label) for label in labels.values]
     return counts[..., order, :][..., order]
 
@@ -426,7 +425,7 @@ def _are_pairs(reference: Any, labels: Labels) -> bool:
 
 
 def _clustering(y_true: Any, y_pred: Any, labels: Labels) -> list[Any]:
-    """How much a reference clusters: squares and pairs of blocks, by class, of all and of the class mix."""
+    """How much a reference clusters: squares and pairs of blocks, by class, overall and of the class mix."""
     watched = FourRates(MOST, labels=labels.given, positive=labels.values[1] if len(labels.values) == 2 else None)
     watched.update_many(y_true, y_pred)
     record = watched._fields()

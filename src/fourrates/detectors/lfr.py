@@ -19,7 +19,7 @@ from fourrates.record import Head
 
 Sides = Literal["both", "down", "up"]
 SIDES: tuple[Sides, ...] = get_args(Sides)
-DECAY, WARN, DETECT = 0.9, 0.01, 1e-5  # the paper's settings, and what a rate left out of a mapping gets
+DECAY, WARN, DETECT = 0.9, 0.01, 1e-5  # the paper's settings, also for a rate left out of a mapping
 
 
 class Watch(NamedTuple):
@@ -34,9 +34,9 @@ class LFR(RecordDetector):
     r"""Linear Four Rates (LFR): which rate of your classifier moved, which way, and since when.
 
     A classifier can lose two thirds of its true positives while its accuracy stays put. LFR watches all four rates of
-    the confusion matrix: tpr, tnr, ppv and npv, or recall and precision of each class when there are more than two. An
-    event touches exactly two of them, the recall of its true class and the precision of its predicted class, both with
-    the same bit: was the prediction right?
+    the confusion matrix: tpr, tnr, ppv and npv, or recall and precision of each class if there are more than two. An
+    event touches exactly two of them: the recall of its true class and the precision of its predicted class. Both get
+    the same bit, whether the prediction was right.
 
     For each rate LFR keeps a time-decayed mean R, which follows a change quickly, and the plain counts, which remember.
     As long as the concept is stable, every order of the bits seen so far is equally likely. So the law of R given the
@@ -67,13 +67,13 @@ class LFR(RecordDetector):
     sides : {"both", "down", "up"} or mapping by rate
         Which moves raise an alarm; "down" is degradation only.
     null : {"exact", "plugin"}
-        Where the bounds come from, see :mod:`fourrates.null`. Only "exact" is a guarantee.
+        How the bounds are computed, see :mod:`fourrates.null`. Only "exact" is a guarantee.
     correction : {None, "bonferroni"}
         With "bonferroni", `warn` and `detect` are levels of a whole step: divided by the number of rates and watched
         sides.
     rates : names of rates, optional
-        The rates to watch, if not all: ``["tnr", "tpr"]`` leaves the precisions out, which move whenever the classes
-        come in other shares.
+        The rates to watch, if not all: ``["tnr", "tpr"]`` leaves out the precisions, which move with every class-mix
+        shift.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class LFR(RecordDetector):
     __slots__ = ("_names", "_statistics", "_watched")
 
     _names: tuple[str, ...]
-    _watched: list[tuple[bool, bool]]  # for each rate: down, up
+    _watched: list[tuple[bool, bool]]  # for each rate, down and up
     _statistics: list[list[tuple[Table, int, int]]]  # for each rate: (table, warning level, detection level)
 
     def __init__(
@@ -215,7 +215,7 @@ class LFR(RecordDetector):
 
     @property
     def rates(self) -> Mapping[str, RateState]:
-        """Where each rate stands now: counts, statistic, warning and detection bounds."""
+        """Each rate now: counts, statistic, warning and detection bounds."""
         return MappingProxyType({name: self._state_of(self.record_bytes, i) for i, name in enumerate(self._names)})
 
     def _asymptotic_bounds(self, rate: str, value: float) -> list[tuple[float, float, float]]:
@@ -230,7 +230,7 @@ class LFR(RecordDetector):
 
     @property
     def _false_alarms(self) -> float:
-        """Alarms to expect at an event of a stable stream, at most: two rates, the levels of their sides added."""
+        """Expected alarms at an event of a stable stream, at most: two rates, the levels of their sides added."""
         levels = [
             sum((down + up) * table.levels[detect] for table, _, detect in own)
             for own, (down, up) in zip(self._statistics, self._watched, strict=True)
@@ -258,7 +258,7 @@ class LFR(RecordDetector):
         return RateState(n=n, estimate=estimate if n else float("nan"), statistics=statistics)
 
     def _drift_of(self, record: bytes, head: Head) -> Drift:
-        """What a record that just alarmed has to tell."""
+        """The findings of a record that just alarmed."""
         rules: Any = self.rules
         owner = [i for i, own in enumerate(self._statistics) for _ in own]
         changes: dict[str, RateChange] = {}

@@ -1,4 +1,4 @@
-"""Events that were drawn for labelling: the probabilities that they come with, as the kernel has them."""
+"""Sampled events: the probabilities with which they were drawn for labelling, as the kernel has them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def both_probabilities(probability: Any, labels: Labels, size: int) -> npt.NDArr
 
 
 def odds_codes(probabilities: npt.NDArray[np.float64]) -> npt.NDArray[np.uint16]:
-    """The ratio of the two probabilities of each event, as the kernel has it: by its logarithm."""
+    """The ratio of the two probabilities of each event as the kernel has it, by its logarithm."""
     codes, far = codes_of_ratios(probabilities[:, 1] / probabilities[:, 0])
     if far.any():
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Seasons as strata: the hours of a day, the days of a week; and whether the errors of a stream follow one of them."""
+"""Seasons as strata, the hours of a day or the days of a week, and whether errors follow one of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEVEL = 0.005
 
 
 def strata_of(times: npt.NDArray[np.datetime64], season: Season) -> npt.NDArray[np.uint16]:
-    """The stratum of each time: its hour, or its weekday from Monday on; 0 where the time is not known."""
+    """The stratum of each time: its hour, or its weekday from Monday on; 0 if the time is not known."""
     whole = times.astype("M8[us]").view(np.int64)
     found = whole // HOUR % 24 if season == "day" else (whole // DAY + 3) % 7  # the first of 1970 was a Thursday
     return np.where(np.isnat(times), 0, found).astype(np.uint16)
@@ -28,9 +28,9 @@ def choose_season(
 ) -> Season | None:
     """The season that the errors of a stream follow, by its first full periods; None if there are too few, or none.
 
-    A season comes back: what a stratum has beyond expectation in one period it has in the others too. So the strata of
-    each period are shuffled (hours, whose neighbours are alike, only turned), and the season stands out if hardly any
-    shuffle makes the periods agree as well. Levels of whole periods or days do not matter.
+    A season repeats: a stratum's excess in one period is there in the others too. So the strata of each period are
+    shuffled (hours, whose neighbours are alike, only turned). The season is significant if hardly any shuffle makes the
+    periods agree as well. Levels of whole periods or days do not matter.
     """
     seen = ~np.isnat(times)
     if not seen.any():

@@ -1,4 +1,4 @@
-"""Look at a stream before it is watched: :func:`diagnose` reads it once, in bounded memory, and says what it is like.
+"""Look at a stream before watching it: :func:`diagnose` reads it once, in bounded memory, and describes it.
 
 `order`, `repeats` and `cycles` each follow one thing as events go by; `result` has the words.
 """
@@ -33,7 +33,7 @@ __all__ = ["Clocked", "Cycle", "Diagnosis", "Repeats", "diagnose"]
 
 ERRORS = 3.0  # standard errors beyond which errors are called correlated
 POINTS = (2.0, 5.0, 10.0, 20.0)
-CLASSES = 10  # whose falls are simulated: the most frequent ones
+CLASSES = 10  # whose falls are simulated, the most frequent ones
 
 
 def diagnose(
@@ -51,24 +51,24 @@ def diagnose(
     budget: str | float | None = None,
     points: Sequence[float] = POINTS,
 ) -> Diagnosis:
-    """Say what a stream is like before it is watched: what breaks a budget, what one means here, what it would find.
+    """Diagnose a stream before watching it: threats to a budget, its meaning here, and the falls it would find.
 
     Parameters
     ----------
     source : frame, path, list of paths, pair of arrays
         As for :func:`~fourrates.detect`; files are read once, in batches.
     truth, pred, score, time, id : str, optional
-        Columns of true labels, of predictions or else of scores, of times and of ids; guessed from common names.
+        Columns of true labels, of predictions or else of scores, of times and of ids; found by common names.
     threshold : float, optional
         The score from which on the prediction is positive; 0.5.
     by : str or list of str, optional
-        Column that tells streams apart; order and correlation are looked at within each.
+        Column of the segments; order and correlation are looked at within each.
     positive, labels
         As for :func:`~fourrates.detect`.
     arl, budget : optional
         As for :func:`~fourrates.detect`.
     points : sequence of float
-        Falls of a recall, in points, whose delays are to be told.
+        Falls of a recall, in points, whose delays are estimated.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def diagnose(
 
 
 class _Identified(Events):
-    """Events whose ids are read as well, where a column looks like that."""
+    """Events with their ids too, if a column looks like that."""
 
     def resolve(self, names: Sequence[str], times: Sequence[str] = (), source: str = "") -> Columns:
         if self.columns.id is None and not self.settled:
@@ -211,7 +211,7 @@ def _repeats(look: _Look) -> Repeats:
 def _falls(
     detector: Any, counts: npt.NDArray[np.int64], dispersion: dict[str, float], points: Sequence[float]
 ) -> list[Fall]:
-    """How soon falls would be found, where the rates are known as well as these events tell them."""
+    """How soon falls would be found, if the rates are known as well as these events allow."""
     events = counts.sum(1)
     if (events == 0).any():
         return []

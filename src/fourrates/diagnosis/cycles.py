@@ -1,8 +1,8 @@
-"""Days and weeks in a stream: whether errors, or the mix of classes, follow the clock.
+"""Days and weeks in a stream: whether errors, or the class mix, follow the clock.
 
-Events are counted hour by hour. If a quantity has a daily or weekly course, the periodogram of its hours stands out at
-that period and its harmonics, above the frequencies around them; those are the noise as it is in this stream, whether
-its errors are independent or not.
+Events are counted hour by hour. A daily or weekly course shows as a peak of the periodogram at that period and its
+harmonics, above the frequencies around them. Those are the noise of this very stream, whether its errors are
+independent or not.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HOURS = {"day": 24, "week": 168}
 LEAST = {"day": 4, "week": 4}  # periods in the data before one is looked for
 HARMONICS = 3
 LEVEL = 1e-4  # for one quantity and one period; there are a handful of each
-MOST = 1 << 18  # hours, thirty years: what is spread wider is not looked at
+MOST = 1 << 18  # hours, thirty years; a wider spread is not looked at
 CLASSES = 8  # looked at one by one; more are taken together
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 HOUR = 3_600_000_000
@@ -86,7 +86,7 @@ class Hours:
         self._counts += np.bincount(cells, minlength=self._counts.size).reshape(self._counts.shape)
 
     def cycles(self) -> list[Cycle]:
-        """The courses that stand out, for each quantity the one that does so most."""
+        """The significant courses, for each quantity the most significant one."""
         if self._first is None or self.too_long:
             return []
         events = self._counts.sum(2).astype(np.float64)  # by hour and class
@@ -95,7 +95,7 @@ class Hours:
             own = place if self._own else None
             wrong = self._counts[:, place, 1].astype(np.float64)
             found += self._strongest("errors", own, wrong, events[:, place])
-            if self._own and (place > 0 or events.shape[1] > 2):  # of two shares one says it all
+            if self._own and (place > 0 or events.shape[1] > 2):  # one of two shares is enough
                 found += self._strongest("share", own, events[:, place], events.sum(1))
         return found
 
@@ -130,7 +130,7 @@ def _p_value(ones: Numbers, of: Numbers, hours: int, least: int) -> float:
         others = np.delete(around, periods // 2)
         # An F with 2 and 2 m degrees of freedom, whose law has a closed form.
         logs += others.size * math.log1p(own / max(others.sum(), 1e-300))
-    # Fisher's way to combine independent p-values: chi-squared with an even number of degrees, again a closed form.
+    # Fisher's way to combine independent p-values, chi-squared with an even number of degrees, again a closed form.
     return math.exp(-logs) * sum(logs**i / math.factorial(i) for i in range(HARMONICS))
 
 

@@ -1,4 +1,4 @@
-"""Events in the order they came, stream by stream: errors that follow errors, and times that run backwards."""
+"""Events in their order, stream by stream: errors that follow errors, and times that run backwards."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Errors:
     def __init__(self, classes: int) -> None:
         self._classes = classes
         self._previous = _Previous()
-        self._counts = np.zeros((4, classes), np.int64)  # by group: events, errors, pairs, pairs of errors
+        self._counts = np.zeros((4, classes), np.int64)  # by group; events, errors, pairs, pairs of errors
 
     def take(self, truths: Any, preds: Any, keys: Whole | None) -> None:
         """Take events in."""
@@ -55,7 +55,7 @@ class Errors:
             self._counts[row] += np.bincount(groups[which], minlength=size)
 
     def correlations(self) -> npt.NDArray[np.float64]:
-        """For each class, over all streams; nan where there is nothing to tell."""
+        """For each class, over all streams; nan if undefined."""
         n, wrong, pairs, both = self._counts.astype(np.float64)
         p = wrong / np.maximum(n, 1)
         spread = p * (1 - p)
@@ -73,7 +73,7 @@ class Errors:
 
 
 class Clock:
-    """Times as they come: from when to when, how many a day, and how many run backwards in their stream."""
+    """Times in order of arrival: from when to when, how many a day, and how many run backwards in their stream."""
 
     MOST_DAYS = 40_000
 
@@ -106,7 +106,7 @@ class Clock:
 
     @property
     def rate(self) -> float | None:
-        """Events per second, from the first to the last; None where that cannot be told."""
+        """Events per second, from the first to the last; None if unknown."""
         if self.first is None or self.last is None or self.last <= self.first:
             return None
         return (self.known - 1) / (self.last - self.first) * 1e6

@@ -1,4 +1,4 @@
-"""Events that are there more than once: ids met again, and rows like the row before."""
+"""Duplicate events: repeated ids, and rows equal to the row before."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Prints = npt.NDArray[np.uint64]
 
 KEPT = 1 << 20  # ids remembered at most
 APART = 7  # rows between two that are compared to see how often rows are alike by chance
-ALIKE = 0.01  # share of rows that may be alike by chance; beyond, what is read does not tell rows apart
-SCARCE = 0.001  # share of rows: fewer repeats do no harm
-FEWEST = 100  # rows before anything is said of them
-KEY = b"fourrates: ids  "  # fixed: same input, same answer
+ALIKE = 0.01  # share of rows that may be alike by chance; beyond, the columns do not identify a row
+SCARCE = 0.001  # share of rows; fewer repeats do no harm
+FEWEST = 100  # rows needed for a result
+KEY = b"fourrates: ids  "  # fixed, so the same input gives the same answer
 
 
 class Ids:
     """Counts ids met before, in bounded memory.
 
-    When too many differ, only those are kept whose fingerprint ends in so many zeros, and counts are scaled up.
+    When too many differ, only those are kept whose fingerprint ends in enough zeros, and counts are scaled up.
     """
 
     def __init__(self, kept: int = KEPT) -> None:
@@ -70,7 +70,7 @@ class Ids:
 
 
 class Rows:
-    """Counts rows like the row before; how often that is chance is seen from rows that stand seven apart."""
+    """Counts rows equal to the row before; rows seven apart show how often that is chance."""
 
     def __init__(self) -> None:
         self._last: Prints = np.empty(0, np.uint64)
@@ -100,7 +100,7 @@ class Rows:
 
     @property
     def repeated(self) -> int | None:
-        """Rows like the row before, 0 where chance makes as many; None where what is read does not tell rows apart."""
+        """Rows equal to the row before, 0 if chance explains them; None if the columns do not identify a row."""
         if self.rows < FEWEST or self._by_chance >= ALIKE * self.rows:
             return None
         beyond = self._repeated - self._by_chance
@@ -108,7 +108,7 @@ class Rows:
 
     @property
     def twice_each(self) -> bool:
-        """Whether every second row is like the one before it: every event is there twice."""
+        """Whether every second row equals the one before it, so that every event is there twice."""
         whole = (self._pairs >= FEWEST / 2) & (self._alike == self._pairs)
         return bool(whole.any()) and self._by_chance < 0.99 * self.rows
 

@@ -1,4 +1,4 @@
-"""What :func:`~fourrates.diagnose` tells, as fields, sentences, a dict and a fragment of HTML."""
+"""The result of :func:`~fourrates.diagnose`, as fields, sentences, a dict and a fragment of HTML."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from fourrates.escaping import printable, shortened
 from fourrates.watch.dispersion import in_words
 
 Matrix = tuple[tuple[int, ...], ...]
-FEW = 30  # events of a class, below which nothing can be said of its recall
-SHOWN = 12  # classes told one by one
+FEW = 30  # events of a class, below which its recall is unknown
+SHOWN = 12  # classes listed one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Repeats:
     estimated : bool
         Whether there were too many different ids to count them one by one.
     rows : int or None
-        Rows like the row before in every column that is read; None where these do not tell rows apart.
+        Rows equal to the row before in every column that is read; None if these do not identify a row.
     twice_each : bool
         Whether every event is there twice in a row.
     """
@@ -77,7 +77,7 @@ class Clocked:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What a stream is like, what breaks the assumptions behind a budget, and what to expect of one.
+    """The character of a stream, threats to the assumptions behind a budget, and the expectations of one.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Diagnosis:
     lacking : mapping
         By column, rows without a value.
     streams : int or None
-        How many, where a column tells them apart.
+        The number of segments, if a column defines them.
     labels : tuple
         The classes, the positive one of two last.
     confusion : tuple of tuples of int
@@ -94,8 +94,7 @@ class Diagnosis:
     clock : Clocked or None
         Times, events a day, and times that run backwards; None without times.
     correlation : mapping
-        By recall, the correlation of an error with the one before among events of the class; without those that
-        cannot be told.
+        By recall, the correlation of an error with the one before among events of the class; without unknown ones.
     correlated : tuple of str
         The recalls whose errors are correlated beyond three standard errors.
     dispersion : mapping
@@ -107,17 +106,17 @@ class Diagnosis:
     scores : (float, float) or None
         The lowest and highest score, and
     threshold : float or None
-        from which on the prediction is positive; where there are scores.
+        from which on the prediction is positive; if there are scores.
     arl : float
-        The budget: events between two false alarms.
+        The budget, in events between two false alarms.
     drifts : int
-        Drifts that FourRates finds here with this budget: rates and mix are then those of several concepts together.
+        Drifts that FourRates finds here with this budget; rates and mix are then those of several concepts together.
     falls : tuple of Fall
         What size of fall would be found how soon.
     said : tuple of str
-        What was guessed or chosen, in sentences.
+        The automatic choices, in sentences.
     labelled_otherwise : str or None
-        A sentence, if labels did not come as the probabilities say that they were drawn with.
+        A sentence, if the labels disagree with the probabilities they were drawn with.
     """
 
     events: int
@@ -140,16 +139,16 @@ class Diagnosis:
     said: tuple[str, ...]
     labelled_otherwise: str | None = None
 
-    # What it is like ------------------------------------------------------------------------------------------
+    # The stream ----------------------------------------------------------------------------------------------
 
     @property
     def per_second(self) -> float | None:
-        """Events per second, where that is known."""
+        """Events per second, if known."""
         return None if self.clock is None or self.clock.per_day is None else self.clock.per_day / UNITS["day"]
 
     @property
     def alarms_a_month(self) -> float | None:
-        """False alarms a month that the budget stands for, at this volume."""
+        """False alarms a month under this budget, at this volume."""
         return None if self.per_second is None else self.per_second * UNITS["month"] / self.arl
 
     def headline(self) -> str:
@@ -180,18 +179,18 @@ class Diagnosis:
         return "classes: " + "; ".join(told) + (f"; and {left} more" if left > 0 else "")
 
     def budget(self) -> str:
-        """What the budget means here, in alarms a month."""
+        """The budget in alarms a month."""
         text = f"budget: one false alarm in {self.arl:,.0f} events"
         if self.alarms_a_month is None or self.per_second is None:
             return text
         every = duration(self.arl / self.per_second)
         return f"{text}, which here is {_number(self.alarms_a_month)} a month: one in {every}"
 
-    # What to look at ------------------------------------------------------------------------------------------
+    # Warnings ------------------------------------------------------------------------------------------------
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What breaks the assumptions behind a budget, a sentence each; what matters most comes first."""
+        """Threats to the assumptions behind a budget, a sentence each, the most important first."""
         drawn = () if self.labelled_otherwise is None else (self.labelled_otherwise,)
         return (
             *drawn,
@@ -297,7 +296,7 @@ class Diagnosis:
         return "\n".join(map(printable, (*self.lines(), *(map(str.rstrip, table) if self.falls else []), *self.said)))
 
     def delay(self, fall: Fall) -> list[str]:
-        """How soon a fall would be found: in events, and in time where that is known."""
+        """How soon a fall would be found, in events, and in time if known."""
         beyond, events = ("more than ", fall.horizon) if fall.median is None else ("", fall.median)
         told = [f"{beyond}{events:,.0f} events"]
         if self.per_second is not None:
@@ -362,7 +361,7 @@ class Diagnosis:
 
 
 def _number(value: float) -> str:
-    """A number as people say it: 40,000; 3.2; 0.05."""
+    """A number for reading: 40,000; 3.2; 0.05."""
     if value >= 10:
         return f"{value:,.0f}"
     digits = 1 - math.floor(math.log10(value)) if value > 0 else 0

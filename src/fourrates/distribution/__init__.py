@@ -1,8 +1,8 @@
 """Tests on the joint distribution of features and label, P(X, y): the methods the paper argues against.
 
-They look at the examples, not at what a classifier makes of them: `EDivisive` finds the changes of a whole array,
-`DensityTest`, `RankTest`, `MarginTest` and `ErrorTest` compare a reference with what came later, and all of them watch
-a stream with `update_many`, a reference window against the latest one.
+They look at the examples, not at a classifier's predictions. `EDivisive` finds the changes of a whole array.
+`DensityTest`, `RankTest`, `MarginTest` and `ErrorTest` compare a reference with a later sample. All of them watch a
+stream with `update_many`, a reference window against the latest one.
 """
 
 from fourrates.distribution.density import DensityTest, RankTest

@@ -12,7 +12,7 @@ from fourrates.distribution.examples import Array, Examples, joined, together
 from fourrates.distribution.two_sample import TwoSampleTest, both_ways, halves, permuted
 from fourrates.distribution.watch import Comparison
 
-SMALLEST = 1e-3  # deviations of a feature: where rows are repeated, the likelihood has no greatest value
+SMALLEST = 1e-3  # deviations of a feature; with repeated rows the likelihood is unbounded
 TURNS, CLOSE = 100, 1e-3
 
 
@@ -39,9 +39,9 @@ class _ByDensity(TwoSampleTest):
 class DensityTest(_ByDensity):
     """Whether new rows are less likely than old ones under a kernel density of old ones, and the other way round.
 
-    The density is estimated from one half of the reference, its bandwidth by EM; the mean log-likelihood of the new
-    rows is held against that of the other half. A window that lies inside the old distribution is as likely as ever:
-    so the test is run both ways, with a density from half of the new rows too.
+    The density is estimated from one half of the reference, its bandwidth by EM. The mean log-likelihood of the new
+    rows is compared with that of the other half. A window inside the old distribution is as likely as ever, so the test
+    is run both ways, with a density from half of the new rows too.
 
     Parameters
     ----------
@@ -52,9 +52,9 @@ class DensityTest(_ByDensity):
 
     Notes
     -----
-    The paper could not be read for this, only its abstract and how others describe it. Left to us were: features on one
-    scale, with the label as columns beside them, and one bandwidth for all; a p-value by permutation of the
-    log-likelihoods instead of their asymptotic normal law, which keeps its level in every dimension.
+    Only the abstract of the paper and descriptions by others could be read. Chosen here: features on one scale with the
+    label as columns beside them, one bandwidth for all, and a p-value by permutation of the log-likelihoods. Unlike
+    their asymptotic normal law, that keeps its level in every dimension.
 
     References
     ----------
@@ -92,9 +92,9 @@ def _drop(held: Array, other: Array, axis: int = -1) -> Any:
 class RankTest(_ByDensity):
     """Whether old and new rows take the same ranks when they are ordered by a density estimate (Wilcoxon's rank sum).
 
-    The density is learnt from one half of the reference; the other half and the new rows are ranked by it. Then the
-    same with a density of new rows. Ranks do not mind a few rows that are very unlikely, as the mean log-likelihood of
-    :class:`DensityTest` does, and both directions count: new rows that are *more* likely are a change as well.
+    The density is estimated from one half of the reference, and ranks the other half and the new rows. Then the same
+    with a density of new rows. Ranks are robust to a few very unlikely rows, unlike the mean log-likelihood of
+    :class:`DensityTest`. Both directions count, as new rows that are *more* likely are a change as well.
 
     Parameters
     ----------

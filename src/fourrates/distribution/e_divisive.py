@@ -12,12 +12,12 @@ from fourrates.distribution.examples import Array, Examples, check, joined, toge
 from fourrates.distribution.watch import Comparison, WindowWatch
 from fourrates.kernel.energy import best_split, distances
 
-MEMORY = 2**28  # bytes for distances: up to 5,792 rows they are kept, beyond that taken again for each permutation
+MEMORY = 2**28  # bytes for distances; beyond 5,792 rows each permutation computes them again
 
 
 @dataclass(frozen=True, slots=True)
 class _Segment:
-    """Rows without a change so far, their best split, and the best ones of as many permutations."""
+    """Rows without a change so far, their best split, and the best one of each permutation."""
 
     start: int
     stop: int
@@ -66,9 +66,9 @@ class EDivisive(WindowWatch):
     Time goes with `permutations` times the square of the rows. A segment's permutations are made once and serve until
     it is split. Distances are kept for up to 5,792 rows and computed again beyond that, so that memory is bounded.
 
-    Without labels the features are taken as they are, as in the paper: bring them to one scale yourself if they differ
-    in theirs. With labels every column is scaled, the label's as well. In a stream the best split of both windows
-    together is tested, which also says where the change began.
+    Without labels the features are used as they are, as in the paper; bring them to one scale yourself if needed. With
+    labels every column is scaled, the label's as well. In a stream the best split of both windows together is tested,
+    which also dates the start of the change.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Examples as the tests want them: checked, on one scale, and with their labels as columns beside the features."""
+"""Examples ready for the tests: checked, on one scale, and with their labels as columns beside the features."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Examples:
         return Examples(self.features[start:stop], labels, self.first + start, self.name)
 
     def newest(self, rows: int) -> Examples:
-        """The last so many, or all: a copy, so that the others need not be kept."""
+        """The last rows up to this number, copied so that the others can be freed."""
         own = self.rows(max(0, len(self) - rows), len(self))
         labels = None if own.labels is None else own.labels.copy()
         return Examples(own.features.copy(), labels, own.first, own.name)
@@ -50,7 +50,7 @@ class Examples:
 
 
 def check(X: npt.ArrayLike, y: npt.ArrayLike | None, *, first: int = 0, name: str = "X") -> Examples:
-    """Features and labels as arrays, or an error that names what is wrong with them and where."""
+    """Features and labels as arrays, or an error that names the problem and its place."""
     try:
         features = np.array(X, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
@@ -77,7 +77,7 @@ def _labels(y: npt.ArrayLike, rows: int, first: int) -> Labels:
 
 
 def together(*parts: Examples) -> Examples:
-    """Some examples after others, if they can tell anything apart.
+    """Concatenate some examples, if they contain any difference.
 
     Refused are a feature that is constant over all of them, and labels of one class.
     """
@@ -110,8 +110,8 @@ def joined(examples: Examples) -> Array:
 def crossed(examples: Examples) -> Array:
     """The same, and the product of each feature with each column of the label.
 
-    To a linear rule these are the features of each class. Without them it could not see that P(y | X) changes while
-    P(X) and P(y) stay, which is what a drift of a concept is.
+    To a linear rule these are the features of each class. Without them it could not see P(y | X) change while P(X) and
+    P(y) stay, and that is concept drift.
     """
     if examples.labels is None:
         return joined(examples)

@@ -1,4 +1,4 @@
-"""The margin and the error test of Dries and Rueckert: how well a linear rule tells new rows from old ones."""
+"""The margin and the error test of Dries and Rueckert: how well a linear rule separates new rows from old ones."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from fourrates.distribution.two_sample import TwoSampleTest, both_ways, halves, 
 from fourrates.distribution.watch import Comparison
 
 OLD, NEW = -1, 1
-MOST = 1e6  # rows that no C can tell apart are equal
+MOST = 1e6  # rows that no C separates are equal
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _ByLinearRule(TwoSampleTest):
-    """Compares the margins that a machine which learnt from one half of the rows gives to the other half."""
+    """Compares margins given to one half of the rows by a machine trained on the other half."""
 
     threshold: float = 1.2
     permutations: int = 999
@@ -45,8 +45,8 @@ class _ByLinearRule(TwoSampleTest):
 class MarginTest(_ByLinearRule):
     """Whether a linear support vector machine gives new rows larger margins than old ones in the mean.
 
-    A 1-norm machine learns to tell old rows from new ones by one half of both; the mean margins of the other half are
-    compared, with a p-value by permutation. Then with the halves exchanged.
+    A 1-norm machine is trained on one half of old and new rows; the mean margins of the other half are compared, with a
+    p-value by permutation. Then the halves are exchanged.
 
     Parameters
     ----------
@@ -59,9 +59,9 @@ class MarginTest(_ByLinearRule):
 
     Notes
     -----
-    The paper could not be read for this beyond its abstract, which has the 1-norm machine and the mean margins. Left to
-    us were its C, the halves with a permutation, and labels as columns with their products with the features: a linear
-    rule on features and label alone cannot see P(y | X) change.
+    Only the paper's abstract could be read, which has the 1-norm machine and the mean margins. Chosen here: its C,
+    halves with a permutation, and labels as columns with their products with the features. A linear rule on features
+    and label alone cannot see P(y | X) change.
 
     References
     ----------
@@ -92,11 +92,11 @@ def _ahead(old: Array, new: Array, axis: int = -1) -> Any:
 
 
 class ErrorTest(_ByLinearRule):
-    """Whether a linear support vector machine tells old rows from new ones with fewer errors than chance allows.
+    """Whether a linear support vector machine separates old rows from new ones better than chance allows.
 
-    A 1-norm machine learns from one half of both; its 0-1 error on the other half has a p-value by permutation. Then
-    with the halves exchanged. Two permutations with as many errors are ordered by their mean margins: without that the
-    counts would be too coarse to use up the level.
+    A 1-norm machine is trained on one half of both; its 0-1 error on the other half has a p-value by permutation. Then
+    the halves are exchanged. Permutations with equal errors are ordered by their mean margins, as counts alone would be
+    too coarse to use up the level.
 
     Parameters
     ----------
@@ -105,8 +105,8 @@ class ErrorTest(_ByLinearRule):
 
     Notes
     -----
-    The paper could not be read for this beyond its abstract, which has the zero-one error of a machine. What was left
-    to us is said at :class:`MarginTest`.
+    Only the paper's abstract could be read, which has the zero-one error of a machine. For the choices made here see
+    :class:`MarginTest`.
 
     References
     ----------
@@ -129,7 +129,7 @@ class ErrorTest(_ByLinearRule):
 
 
 def _right(old: Array, new: Array, axis: int = -1) -> Any:
-    """Rows told right, of both kinds alike; the margins only order what is equal otherwise."""
+    """The mean share of rows classified right, old and new; the margins only break ties."""
     right = (old < 0).mean(axis=axis) + (new > 0).mean(axis=axis)
     ahead = np.tanh(new).mean(axis=axis) - np.tanh(old).mean(axis=axis)  # within -2 and 2
     return right + ahead / (8 * old.shape[axis] * new.shape[axis])
@@ -138,8 +138,8 @@ def _right(old: Array, new: Array, axis: int = -1) -> Any:
 def machine(rows: Array, target: npt.NDArray[np.int64], threshold: float, seed: int) -> Any:
     """The 1-norm machine, most of whose weights are 0, so that features without a change do little harm.
 
-    At C = 1 / (2 z sqrt(rows)) a feature has a weight of its own if old and new rows differ in it by more than about z
-    standard errors. Where none does, C is doubled until one has: a rule without weights would have nothing to say.
+    At C = 1 / (2 z sqrt(rows)) a feature gets a weight if old and new rows differ in it by more than about z standard
+    errors. If none does, C is doubled until one has, as a rule without weights is useless.
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import LinearSVC

@@ -1,4 +1,4 @@
-"""Tests that compare a reference with what came later: `fit` keeps the one, `test` asks about the other."""
+"""Tests that compare a reference with a later sample: `fit` keeps the reference, `test` compares."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ Halves = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 class TwoSampleTest(WindowWatch):
     """A reference against a later sample, in batch or along a stream.
 
-    A part of the rows is spent on learning what to look at, a density or a rule, and the rest is compared by it; then
-    once more with the roles exchanged. Under the null hypothesis the rows that are compared are exchangeable, whatever
-    was learnt from the others, so each of the two p-values is valid for every distribution and dimension; the smaller
-    one is doubled (Bonferroni).
+    Some of the rows are used to fit a density or a rule, and the rest are compared by it; then the roles are exchanged.
+    Under the null hypothesis the compared rows are exchangeable whatever was fitted to the others. So each of the two
+    p-values is valid for every distribution and dimension; the smaller one is doubled (Bonferroni).
     """
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Self:
@@ -46,7 +45,7 @@ class TwoSampleTest(WindowWatch):
         Parameters
         ----------
         X : array, rows by features
-            What came later; it need not have as many rows as the reference.
+            The later sample; it need not have as many rows as the reference.
         y : array of labels, optional
             Theirs, if the reference has labels.
         """
@@ -88,6 +87,6 @@ def permuted(
 
 
 def both_ways(*ways: Comparison) -> Comparison:
-    """Two comparisons as one: the smaller p-value, doubled."""
+    """Two comparisons as one, with the smaller p-value doubled."""
     better = min(ways, key=lambda way: way.p_value)
     return Comparison(better.statistic, min(1.0, 2 * better.p_value))

@@ -1,4 +1,4 @@
-"""A stream watched by windows: a reference window against the latest one, by any test that can compare two of them."""
+"""A stream watched by windows, a reference window against the latest one, by any test that can compare two of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fourrates.distribution.examples import Examples, check
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a test makes of two windows.
+    """The result of comparing two windows.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class Comparison:
     p_value : float
         How probable a statistic at least as large is if nothing changed.
     split : int or None
-        The first row of the new distribution, counted over both windows; None where the test does not tell.
+        The first row of the new distribution, counted over both windows; None if the test does not date it.
     """
 
     statistic: float
@@ -34,7 +34,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """A change that was found in a stream. It may stand where a position is asked for, as in `evaluate.score`.
+    """A change found in a stream. It can be used as a position, as in `evaluate.score`.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Alarm:
     latest : range
         Rows of the latest window.
     started : int or None
-        Where the new distribution begins, if the test tells.
+        The first row of the new distribution, if the test dates it.
     """
 
     at: int
@@ -62,7 +62,7 @@ class Alarm:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class WindowWatch(BaseEstimator, ABC):
-    """What watches a stream: the first rows are the reference, with which the latest ones are compared again and again.
+    """Watches a stream: the first rows are the reference, and the latest ones are compared with it again and again.
 
     Each comparison is made at `level`, so that a stream without changes has an alarm in about one of 1 / `level`
     comparisons. After an alarm the reference is filled again from the rows that follow.
@@ -70,13 +70,13 @@ class WindowWatch(BaseEstimator, ABC):
     Parameters
     ----------
     level : float
-        Where a stream gives an alarm: the level of each comparison.
+        The level of each comparison in a stream.
     window : int
         Rows of the reference window and of the latest one, in a stream.
     step : int, optional
         Rows between two comparisons in a stream; the window if not given, so that no row is compared twice.
     seed : int
-        Of whatever is drawn: the same rows give the same p-value.
+        Seed of all random numbers; the same rows give the same p-value.
     """
 
     level: float = 0.05
@@ -85,7 +85,7 @@ class WindowWatch(BaseEstimator, ABC):
     seed: int = 0
 
     _reference: Examples | None = field(default=None, init=False)  # complete, or None while it is filled
-    _given: bool = field(default=False, init=False)  # whether the reference came with `fit`
+    _given: bool = field(default=False, init=False)  # whether the reference was given to `fit`
     _recent: Examples | None = field(default=None, init=False)  # rows after the reference, or those that fill it
     _seen: int = field(default=0, init=False)  # rows so far
     _next: int = field(default=0, init=False)  # rows of the stream at which the next comparison is due
@@ -120,7 +120,7 @@ class WindowWatch(BaseEstimator, ABC):
     def update_many(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> list[Alarm]:
         """Take the next rows of the stream, and give the alarms among them.
 
-        The rows may come in any portions: the alarms are the same. A portion that is refused changes nothing.
+        The alarms are the same for portions of any size. A rejected portion changes nothing.
 
         Parameters
         ----------
@@ -164,7 +164,7 @@ class WindowWatch(BaseEstimator, ABC):
         return alarms[0] if alarms else None
 
     def _check_alike(self, new: Examples) -> None:
-        """See that new rows are like those before: as many features, and labels always or never."""
+        """Check that new rows have the features of those before, and labels always or never."""
         for old in (self._reference, self._recent):
             if old is None:
                 continue
@@ -178,7 +178,7 @@ class WindowWatch(BaseEstimator, ABC):
 
     @staticmethod
     def _alarm(found: Comparison, reference: Examples, given: bool, latest: Examples) -> Alarm:
-        # The rows between the windows were compared before and found alike: the change is in the latest ones.
+        # The rows between the windows were compared before and found alike, so the change is in the latest ones.
         started = None if found.split is None else latest.first + max(0, found.split - len(reference))
         rows = None if given else range(reference.first, reference.first + len(reference))
         last = latest.first + len(latest)

@@ -1,4 +1,4 @@
-"""Detections against the truth, run lengths, and how well a classifier does as the stream goes on.
+"""Detections against the truth, run lengths, and how well a classifier does along a stream.
 
 `score` holds the drifts of one stream against its changes and `summarise` adds up many such; `run_length` is for
 streams that do not change; `prequential` follows accuracy, F1 and G-mean event by event.

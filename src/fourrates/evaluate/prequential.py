@@ -1,4 +1,4 @@
-"""How well a classifier does as the stream goes on: accuracy, F1 and G-mean, event by event or of the whole."""
+"""How well a classifier does along a stream: accuracy, F1 and G-mean, event by event or overall."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from fourrates.labels import Labels
 
 Curve = npt.NDArray[np.float64]
 
-FADED = 1e-290  # a sum so small is that of no event: below, doubles lose their digits
+FADED = 1e-290  # a smaller sum counts as no event, as doubles lose their digits
 
 
 @dataclass(frozen=True, slots=True)
 class Prequential:
-    """How well the predictions did, after each event: curves as long as the stream.
+    """How good the predictions were after each event: curves as long as the stream.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Prequential:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """How well the predictions of a whole stream did: accuracy, F1 and G-mean, nan where there is nothing to say."""
+    """Accuracy, F1 and G-mean of a whole stream of predictions, nan if undefined."""
 
     accuracy: float
     f1: float
@@ -51,7 +51,7 @@ def prequential(
     labels: Iterable[Hashable] = (0, 1),
     positive: Hashable = None,
 ) -> Prequential:
-    """Follow accuracy, F1 and G-mean event by event: each prediction was made before its label was known.
+    """Follow accuracy, F1 and G-mean event by event, with each prediction made before its label was known.
 
     A class not seen (in the window) has no recall and is left out of G-mean.
 
@@ -165,7 +165,7 @@ def _scored(labels: Labels, positive: Hashable) -> range:
 
 
 def _windowed(events: npt.NDArray[np.bool_], window: int | None) -> Curve:
-    sums = np.cumsum(events, dtype=float)  # whole numbers: exact
+    sums = np.cumsum(events, dtype=float)  # exact, as these are whole numbers
     if window is not None:
         sums[window:] -= sums[:-window].copy()
     return sums

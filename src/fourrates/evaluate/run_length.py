@@ -22,7 +22,7 @@ class RunLength:
     runs : tuple of int
         Events from the start, or from the alarm before, up to and including each alarm.
     censored : tuple of int
-        Events from the last alarm of each stream to its end: runs that were still going on.
+        Events from the last alarm of each stream to its end, the unfinished runs.
     """
 
     runs: tuple[int, ...] = ()
@@ -52,7 +52,7 @@ class RunLength:
 
     @property
     def standard_error(self) -> float:
-        """Of the mean, where an alarm is as likely at every event; infinite without alarms."""
+        """Of the mean, if an alarm is equally likely at every event; infinite without alarms."""
         return self.mean / math.sqrt(self.alarms) if self.alarms else math.inf
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:

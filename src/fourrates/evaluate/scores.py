@@ -46,7 +46,7 @@ class Score:
 
     @property
     def hit_delays(self) -> tuple[int, ...]:
-        """The delays of the hits alone, the shortest first: those of HLFR, which counts no late detection."""
+        """The delays of the hits alone, the shortest first, as in HLFR, which counts no late detection."""
         return tuple(sorted(delay for delay in self.delays if delay is not None)[: self.hits])
 
     @property
@@ -65,15 +65,15 @@ def score(
 ) -> Score:
     """Judge the drifts of a stream whose changes are known.
 
-    **False alarms** are counted where the paper counts them (Wang & Abraham, 2015, section V). With one change: all of
-    the stream before it. With several: from the middle of each concept up to the next change, so that a late detection
-    is none. The paper leaves open what follows the last of several changes: from the middle of the last concept on
-    drifts count if `length` says where the stream ends, and otherwise not. After a single change nothing counts.
-    Without any change every drift does.
+    **False alarms** are counted where the paper counts them (Wang & Abraham, 2015, section V). With one change, that is
+    all of the stream before it and nothing after. With several, it is from the middle of each concept up to the next
+    change, so that a late detection is none. After the last of several the paper leaves it open: drifts count from the
+    middle of the last concept on if `length` gives the end of the stream, and otherwise not. Without any change every
+    drift counts.
 
-    **Precision, recall and delay** are those of HLFR (Yu & Abraham, 2017): the first drift within the allowed delay of
+    **Precision, recall and delay** are those of HLFR (Yu & Abraham, 2017). The first drift within the allowed delay of
     a change is a true positive, every other drift a false positive, a change without one a false negative. So a late
-    detection costs precision here, and is not a false alarm in the sense above. The delay is that of true positives:
+    detection costs precision here, but is not a false alarm in the sense above. The delay is that of true positives:
     `hit_delays`, while `delays` has the late detections too.
 
     Parameters
@@ -83,7 +83,7 @@ def score(
     changes : int or sequence of int
         The first event of each new concept.
     within : int
-        The allowed delay: a hit is a drift at `change`, ..., `change + within - 1`, and before the next change.
+        The allowed delay. A hit is a drift at `change`, ..., `change + within - 1`, and before the next change.
     length : int, optional
         Events of the stream.
 

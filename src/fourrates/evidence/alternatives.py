@@ -1,12 +1,12 @@
-"""Which changes FourRates looks for: steps and weights, by the rate as it is known and how often it was observed.
+"""Which changes FourRates looks for: steps and weights, by the known rate and its number of observations.
 
-A change is worth looking for if it can be found: within some tenth of the budget, and within about as many observations
-as the rate is known from. So the steps are placed by how long they take to be found, from 15 observations up to that,
-and the shares of the budget go with them. A step of 0.14 in log-odds takes 9,000 observations to be found at a rate of
-0.9, and 800,000 at 0.999, where no share of the budget is spent on it.
+A change is worth looking for if it can be found within some tenth of the budget, and within about as many observations
+as the rate is known from. So steps are placed by the time it takes to find them, from 15 observations up to that, and
+share the budget accordingly. A step of 0.14 in log-odds takes 9,000 observations at a rate of 0.9, and 800,000 at
+0.999, where it gets no share of the budget.
 
-The table is a function of what came before an observation, so its use changes nothing in the theorem (see
-docs/mathematics.md): all weights sum to at most one at every event.
+The table is a function of the past, so using it changes nothing in the theorem (see docs/mathematics.md): all weights
+sum to at most one at every event.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ Floats = npt.NDArray[np.float64]
 
 Sides = Literal["both", "down", "up"]
 
-RATES = 65  # rows of the table: log-odds from -8 to 8, four to a nat
+RATES = 65  # rows of the table, log-odds from -8 to 8, four to a nat
 ROWS_PER_NAT = 4
-OCTAVES = 24  # columns: observations by powers of two, as the kernel reads them off a float's exponent
+OCTAVES = 24  # columns, observations by powers of two, as the kernel reads them off a float's exponent
 SIZES = 6  # steps of one recall in one direction
 SHARED_SIZES = 3  # of two recalls together, in each of four directions
 
-NATS = 8.0  # of information: an alternative is found in as many observations as give these
+NATS = 8.0  # of information, after which an alternative is found
 SHORTEST = 15.0  # observations
-LARGEST = 2.5  # step in log-odds: larger ones overshoot, and are found as soon by this one
+LARGEST = 2.5  # step in log-odds; larger ones overshoot, and this one finds them as soon
 OF_KNOWN = 0.7  # the longest alternative over the observations known
 OF_BUDGET = 0.1  # and over the budget
 FLOOR = 40.0  # and no shorter than this
 SIZE_WEIGHTS = np.array([0.6, 1.0, 1.4, 1.4, 1.0, 1.0])  # from the shortest alternative to the longest
 LEAST = 0.25  # weight of a direction in which hardly a step can be found, next to one in which all can
-BEGINNING, LATEST = 0.05, 300.0  # observations at which half of the budget is spent: over its power of 3/4, and at most
+BEGINNING, LATEST = 0.05, 300.0  # observations at which half the budget is spent, over its power of 3/4, and at most
 SHARED_LONGEST = 0.15  # the longest alternative of two recalls over that of one
 SHARED_WEIGHTS = np.array([1.0, 2.0, 1.0])
 OWN, TOGETHER = 0.74, 0.26  # how the budget is shared between one recall and several
 PAIRS = {(-1, -1): 0.68, (-1, 1): 0.12, (1, -1): 0.12, (1, 1): 0.08}  # of TOGETHER: directions of two recalls
 BOTH_FALL = np.array(
     [1.2, 0.6, 0.3]
-)  # steps in log-odds where both fall: a worse model errs more often in both classes
+)  # steps in log-odds of both falling, as a worse model errs more often in both classes
 SHARED_SHORTEST = 2.0  # the shortest alternative of other pairs over SHORTEST
-QUORUM = 16.0  # observations from which on a class has a say in what all do together
+QUORUM = 16.0  # observations from which a class counts in a joint change
 
 
 @lru_cache(maxsize=64)
@@ -53,15 +53,15 @@ def alternatives(
 ) -> npt.NDArray[np.float32]:
     """Steps and weights for each rate and number of observations: float32, rates x octaves x 3 x 3 x lanes.
 
-    For the lanes of a recall alone, and for what the first and the second class have to say of all together (for more
+    For the lanes of a recall alone, and for the parts of the first and the second class in a joint change (for more
     than two classes both are the same): the steps in log-odds, their exponentials less one, and the weights. A rate is
-    brought up to date when observations have grown by the part `lag`; `budget` is the part of it that all these have.
-    With `rates`, only so many recalls are watched, each alone.
+    updated when observations have grown by the part `lag`; `budget` is the part of it that all these have. With
+    `rates`, only that many recalls are watched, each alone.
     """
     levels = _rates()
     known = 2.0 ** np.arange(OCTAVES) * np.sqrt(2) / (1 + lag)
     longest = np.maximum(np.minimum(OF_KNOWN * known, OF_BUDGET * arl), FLOOR)
-    begun = known / (known + min(BEGINNING * arl**0.75, LATEST) * 2 / classes)  # what all classes have seen counts
+    begun = known / (known + min(BEGINNING * arl**0.75, LATEST) * 2 / classes)  # the observations of all classes count
     watched = {-1: sides != "up", 1: sides != "down"}
     table = np.zeros((RATES, OCTAVES, 3, 3, 2 * SIZES))
     shortest = {way: np.maximum(SHORTEST, NATS / _information(levels, way * LARGEST)) for way in (-1, 1)}
@@ -74,13 +74,13 @@ def alternatives(
         table[:, :, 0, 0, lanes] = _steps(scales, NATS, way)
         table[:, :, 0, 2, lanes] = (OWN / classes if rates is None else 1 / rates) * weights
     if rates is not None:
-        table[:, :, 1:, 0] = table[:, :, :1, 0]  # with no weight: a single one says nothing of several
+        table[:, :, 1:, 0] = table[:, :, :1, 0]  # with no weight, as a single one is no joint change
     elif classes == 2:
         _fill_pairs(table, longest, begun, watched)
     else:  # all move alike
         table[:, :, 1:, 0] = table[:, :, :1, 0]
         table[:, :, 1:, 2] = table[:, :, :1, 2] * (TOGETHER * classes / OWN)
-    table[:, known * (1 + lag) < QUORUM, 1:, 0] *= 1e-30  # little is known of the class: no say, but the sign stays
+    table[:, known * (1 + lag) < QUORUM, 1:, 0] *= 1e-30  # too little known of the class to count; the sign stays
     table[:, :, :, 1] = np.expm1(table[:, :, :, 0])
     table[:, :, :, 2] *= budget
     found = np.ascontiguousarray(table, np.float32)
@@ -89,7 +89,7 @@ def alternatives(
 
 
 def _fill_pairs(table: Floats, longest: Floats, begun: Floats, watched: dict[int, bool]) -> None:
-    """Two recalls together in four directions: both fall by the same step, or each by as much information."""
+    """Two recalls together in four directions: both fall by the same step, or each by equal information."""
     shares = _pair_shares(watched)
     steps = {way: _shared_steps(longest, way) for way in (-1, 1)}
     for i, (pair, share) in enumerate(shares.items()):
@@ -101,7 +101,7 @@ def _fill_pairs(table: Floats, longest: Floats, begun: Floats, watched: dict[int
 
 
 def falling(sides: Sides) -> float:
-    """The part of the budget that goes to a fall of both of two recalls: their first `SHARED_SIZES` lanes."""
+    """The share of the budget for a fall of both of two recalls: their first `SHARED_SIZES` lanes."""
     shares = _pair_shares({-1: sides != "up", 1: sides != "down"})
     return TOGETHER * shares[-1, -1] / sum(shares.values())
 
@@ -129,7 +129,7 @@ def _information(rates: Floats, step: Any) -> Floats:
 
 
 def _share(shortest: Floats, longest: Floats, arl: float, rates: Floats, way: int) -> Floats:
-    """What a direction gets: more, the more of its steps can be found; the way down from a high rate never nothing."""
+    """The weight of a direction: it grows with its findable steps, and a fall from a high rate is never 0."""
     part = np.log(longest / shortest[:, None]) / np.log(longest / SHORTEST)
     possible = (shortest < 0.3 * arl) | ((rates > 0.5) == (way < 0))
     return np.asarray(np.where(part > 0, LEAST + (1 - LEAST) * part, LEAST * possible[:, None]))
@@ -142,7 +142,7 @@ def _spread(shortest: Floats, longest: Floats, sizes: int) -> Floats:
 
 
 def _steps(scales: Floats, nats: float, way: int) -> Floats:
-    """The steps, in log-odds, that give these nats in as many observations as the scales say, for each rate."""
+    """The steps, in log-odds, that give these nats in the observations of the scales, for each rate."""
     tried, logs = _tried(way)
     wanted = np.log(nats / scales)
     found = [np.interp(want, log, tried) for want, log in zip(wanted, logs, strict=True)]

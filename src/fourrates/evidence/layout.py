@@ -1,7 +1,6 @@
 """How a record of evidence lies in memory, and which bytes can be one.
 
-Bytes from anywhere may be refused, never believed: every value is held against its range and against the others before
-the kernel sees it.
+Bytes from outside are never trusted: every value is checked against its range and the others before the kernel sees it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ LANES, SIZES, STEPS, BLOCKS, LEVELS, UNITS, SMALLEST, PERIOD, RECENT, ODDS, ALON
     )
 )
 FLAGS, OPEN = HEAD_NUMBERS["FLAGS"], HEAD_NUMBERS["OPEN"]
-NOTHING = 1e-37  # about the smallest float of four bytes: below, rounding takes evidence away before its age
+NOTHING = 1e-37  # about the smallest float of four bytes; below, rounding loses evidence before its age
 
 
 class CheckedRules(EvidenceRules):
@@ -82,12 +81,12 @@ class CheckedRules(EvidenceRules):
             return
         dispersion = found["dispersion"]
         squares = dispersion["squares"]
-        # What is let in stays in: to numbers as large as these, floats of four bytes, a further block adds nothing.
+        # An accepted value stays acceptable: four-byte floats as large as these do not grow by a further block.
         if (squares < 0).any() or (squares > 1e34).any():
             raise ValueError("dispersion of no stream")
 
     def _check_counts(self, ones: Any) -> None:
-        """Counts go together: events, those since the restart, observations of each class, and the reference."""
+        """Counts agree: events, those since the restart, observations of each class, and the reference."""
         events = (ones["head"]["events"] >> FLAGS).astype(np.int64)[:, None]
         counts, recall, taken = ones["counts"], ones["recall"], ones["shared"]["taken"][:, None]
         n, right = recall["n"], recall["ones"]
@@ -95,9 +94,7 @@ class CheckedRules(EvidenceRules):
         wrong |= (taken > events)[:, 0] | (counts.sum((1, 2), dtype=np.float64) > 2.0**62)  # more would not be a sum
         if wrong.any():
             raise ValueError("counts that do not fit the events since the restart")
-        other = (n != counts.sum(2)) | (
-            right != counts.diagonal(0, 1, 2)
-        )  # an alarm does not wipe what is known, under hold
+        other = (n != counts.sum(2)) | (right != counts.diagonal(0, 1, 2))  # under hold an alarm keeps the counts
         if ((right < 0) | (right > n) | (n > events) | (other > self.hold)).any():
             raise ValueError("observations that do not fit the events since the restart")
         if ((taken - recall["last"].astype(np.int64)) % 2**32 > taken).any():
@@ -181,7 +178,7 @@ class CheckedRules(EvidenceRules):
             raise ValueError("a look at no drift")
 
     def _check_strata(self, ones: Any) -> None:
-        """What is known of each stratum are observations that there were."""
+        """The observations of each stratum are among those counted."""
         expected, recall = ones["look"]["expected"], ones["recall"]
         if not ((expected >= 0) & (expected <= 1.001 * recall["n"] * (self.strata > 1))).all():
             raise ValueError("right ones to expect that do not fit the observations")
@@ -297,7 +294,7 @@ def _are_shares(shares: Any) -> Any:
     return (lower >= 0) & (lower <= value) & (value <= upper) & (upper <= 1) & (n >= 0) & (n < 1e15)
 
 
-# The parts of a record, field by field as the kernel has them: a type, the names that have it, and how many of each.
+# The parts of a record, field by field as in the kernel: a type, the names that have it, and how many of each.
 LAYOUT = {
     "head": "i8 key last; u8 events since",
     "recent": "u2 n ones last_n last_ones",

@@ -1,8 +1,8 @@
 """The life of a drift: an alarm opens it, a second look confirms or withdraws it, and it ends.
 
-The kernel says when there is something to decide: the evidence for a change is enough, or a look has come to a
-decision. What happens then is here. :data:`LIFE` is all of it as a table; the code below looks its transitions up
-there, the tests follow it, and the documentation prints it.
+The kernel stops when there is something to decide: the evidence for a change is enough, or a look has reached its
+decision. This module decides. :data:`LIFE` is all of it as a table; the code below looks its transitions up there, the
+tests follow it, and the documentation prints it.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ CONFIRMED: Condition = "confirmed"
 RECOVERING: Condition = "recovering"
 CONDITIONS = {NUMBERS[name.upper()]: name for name in (NORMAL, UNCONFIRMED, CONFIRMED, RECOVERING)}
 ALONE = NUMBERS["ALONE"]
-FOUND = 0.5  # of the weights of a look go by the evidence that gave the alarm, the rest by what is looked for anyway
-AWAY = 0.3  # of the way it had gone: a rate that is nearer to normal than this counts as back
+FOUND = 0.5  # of a look's weights follow the alarm's evidence, the rest the usual weights
+AWAY = 0.3  # of its move; a rate nearer to normal than this counts as back
 WIDER = 1.4  # an interval that is quoted when a look decides is of observations whose number it chose
 
 
 class Step(NamedTuple):
-    """What becomes of a rate, and what is reported of it."""
+    """The next state of a rate, and the finding to report."""
 
     condition: Condition
     finding: Kind | None
 
 
-# What a rate is, and what happens to it: an alarm that names it, a decision of the look at it, or a person's.
+# The states of a rate, and its events: an alarm that names it, a decision of the look at it, or a person's.
 LIFE: dict[tuple[Condition, str], Step] = {
     (NORMAL, "alarm"): Step(UNCONFIRMED, "drift"),
     (NORMAL, "alarm, normal unknown"): Step(NORMAL, "drift"),
-    (NORMAL, "alarm, improved"): Step(NORMAL, None),  # of a model that goes on learning
+    (NORMAL, "alarm, improved"): Step(NORMAL, None),  # of a model that keeps learning
     **{(away, "alarm, further away"): Step(UNCONFIRMED, "drift") for away in (UNCONFIRMED, CONFIRMED, RECOVERING)},
     (RECOVERING, "alarm, away again"): Step(CONFIRMED, None),
     **{(away, "alarm, towards normal"): Step(RECOVERING, None) for away in (UNCONFIRMED, CONFIRMED, RECOVERING)},
@@ -80,7 +80,7 @@ DECISIONS = {
 
 
 class Life:
-    """One stream at a moment that decides something: its record is changed, findings say what there is to report."""
+    """One stream at a moment of decision: its record is changed, and `findings` are reported."""
 
     def __init__(self, rules: FourRatesRules, names: Sequence[str], memory: npt.NDArray[np.uint8]) -> None:
         self._rules, self._names, self._memory = rules, names, memory
@@ -97,7 +97,7 @@ class Life:
         return CONDITIONS[int(self._record["look"]["condition"][c])]
 
     def settle(self, state: int) -> list[Finding]:
-        """What the last event showed, by what the kernel said it left."""
+        """The findings of the last event, by the kernel's reason to stop."""
         record = self._record
         observed = int((record["recall"]["last"] == np.uint32(int(record["shared"]["taken"]) % 2**32)).argmax())
         decision = self._rules.decision(self._memory, observed) if state & LOOK else NUMBERS["NONE"]
@@ -110,7 +110,7 @@ class Life:
             findings += self._alarm(alarm)
             if observed in (change.cls for change in alarm.moved):  # a look that begins again decides nothing
                 decision = NUMBERS["NONE"]
-        if state & SHIFT:  # not before: an alarm may be for both together
+        if state & SHIFT:  # not before, as an alarm may be for both together
             self._restart_mix()
         if decision != NUMBERS["NONE"]:
             findings += self._decided(observed, decision)
@@ -119,7 +119,7 @@ class Life:
     # An alarm -------------------------------------------------------------------------------------------------
 
     def _alarm(self, alarm: Alarm) -> list[Finding]:
-        """The evidence is enough: report what drifted, and look at it."""
+        """The evidence is enough: report the drift, and look at it."""
         record, rules, opening = self._record, self._rules, self.open
         happenings = {change.cls: self._happening(change, alarm) for change in alarm.moved}
         steps = {c: LIFE[self.condition(c), happening] for c, happening in happenings.items()}
@@ -159,7 +159,7 @@ class Life:
         return "alarm, normal unknown" if unknown or not self._rules.hold else "alarm"
 
     def _move(self, change: Moved, happening: str, condition: Condition, alarm: Alarm) -> None:
-        """What becomes of a recall that moved. Its new level begins with the next event: an alarm exaggerates."""
+        """Set the state of a recall that moved. Its new level begins with the next event, as an alarm exaggerates."""
         recall, look, c = self._record["recall"], self._record["look"], change.cls
         if condition == RECOVERING:
             self._look_at_return(c, alarm.started)
@@ -181,7 +181,7 @@ class Life:
             self._forget_confusions(slice(c, c + 1))
 
     def _freeze_normal(self, change: Moved) -> None:
-        """Normal is what was observed up to the start, and stays."""
+        """Keep the observations up to the start as normal."""
         if self._keeps_reference(change.cls):
             return
         look = self._record["look"]
@@ -194,7 +194,7 @@ class Life:
         return self._rules.keeps_reference(self._record, c)
 
     def _look_at_drift(self, c: int, alarm: Alarm | None) -> None:
-        """Look at a recall that moved: by the lanes of the alarm that found it, or alone if it moved further."""
+        """Look at a recall that moved by the lanes of its alarm, or alone if it moved further."""
         look, way = self._record["look"], int(self._record["recall"]["moved"][c])
         direction = ALONE if alarm is None or alarm.direction is None else alarm.direction
         weights = self._rules.look_weights(self._memory, c, way, direction)
@@ -210,7 +210,7 @@ class Life:
     def _look_at_return(self, c: int, started: int) -> None:
         """A recall that is away may be back since event `started`."""
         recall, look = self._record["recall"], self._record["look"]
-        if self.condition(c) == RECOVERING:  # the look that is under way goes on
+        if self.condition(c) == RECOVERING:  # the look under way continues
             return
         self._keep_proof(c)
         most = 2**32 - 1
@@ -222,11 +222,11 @@ class Life:
         look["returned"][c] = min(max(started + 1 - int(self._record["episode"]["at"]), 0), 2**32 - 1)
 
     def proof(self) -> float:
-        """The alarms since the period began, each times what the look at it says; one on average if nothing changed."""
+        """The alarms since the period began, each times the evidence of its look; one on average if nothing changed."""
         return float(self._record["shared"]["proof"]) + sum(map(self._proof_of, range(len(self._record["counts"]))))
 
     def _proof_of(self, c: int) -> float:
-        """The part of a recall in that: an alarm may name all of them. A little-known normal makes no strong proof."""
+        """The share of a recall in that: an alarm may name all of them. A little-known normal makes no strong proof."""
         look, classes = self._record["look"][c], len(self._record["counts"])
         if not self._record["recall"]["moved"][c] or look["settled"] or self.condition(c) == RECOVERING:
             return 0.0
@@ -238,7 +238,7 @@ class Life:
         self._record["shared"]["proof"] += self._proof_of(c)
 
     def _far(self, c: int) -> float:
-        """In log-odds, what still counts as away of a recall that may be back: a part of the way that it had gone."""
+        """In log-odds, how far from normal a recovering recall still counts as moved: a part of its move."""
         look, moved = self._record["look"][c], int(self._record["recall"]["moved"][c])
         known, right = normal_of(self._record, c)
         edge = (right + 0.5) / (known + 1) + moved * float(self._rules.tolerances[c])
@@ -252,7 +252,7 @@ class Life:
     # A decision -----------------------------------------------------------------------------------------------
 
     def _decided(self, c: int, decision: int) -> list[Finding]:
-        """The look at a recall has come to a decision."""
+        """The look at a recall has reached a decision."""
         happening, look = DECISIONS[decision], self._record["look"]
         step = LIFE[self.condition(c), happening]
         if happening == "may be back":
@@ -293,7 +293,7 @@ class Life:
         return self.condition(c) == UNCONFIRMED and known >= self._rules.least_known and own >= 1
 
     def _finding(self, kind: Kind, concerned: Sequence[int], back: bool) -> Finding:
-        """What is reported of these recalls, and whether they are back at normal by it."""
+        """Report the state of these recalls, and whether it makes them normal again."""
         opening, at = self.open, events_of(self._record) - 1
         assert opening is not None
         started = opening.started if all(self._record["look"]["opened"][concerned]) else None
@@ -325,12 +325,12 @@ class Life:
         return RateChange(self._names[c], direction, statistic, bound, None, after.n, before=before, after=after)
 
     def _back_to_normal(self, c: int) -> None:
-        """The watch goes on from normal as it was, without what came since the alarm."""
+        """Resume from the old normal, without the observations since the alarm."""
         recall, look, recent = self._record["recall"], self._record["look"], self._record["recent"][c]
         n, ones = (
             int(recall["n"][c]),
             int(recall["ones"][c]),
-        )  # the latest from now on: those before are not how it is now
+        )  # the latest from now on; older ones do not show the rate now
         kept = min(n, RECENT)
         recent["n"] = recent["ones"] = 0
         recent["last_n"], recent["last_ones"] = kept, round(ones * kept / max(n, 1))
@@ -345,7 +345,7 @@ class Life:
         look["given"][c], look["ones"][c], look["opened"][c] = given, ones, opened
 
     def _set_level(self, c: int, n: float, ones: float) -> None:
-        """These observations, with so many right ones, make the level of a recall."""
+        """Set the level of a recall to these observations, so many of them right."""
         if self._rules.sampled:
             self._record["sample"]["n"][c], self._record["sample"]["ones"][c] = n, ones
             most = min(math.ceil(n), events_of(self._record))
@@ -407,13 +407,10 @@ class Life:
         self._forget_confusions(slice(None))
         return finding
 
-    # What is forgotten ----------------------------------------------------------------------------------------
+    # Forgetting ------------------------------------------------------------------------------------------------
 
     def _restart_evidence(self, latest: bool = True) -> None:
-        """After an alarm there is no evidence, and what is counted since it begins; what is known of the rates stays.
-
-        Under "restart" nothing stays but dispersion.
-        """
+        """Clear the evidence and the counts since the alarm; rates stay known under "hold", dispersion always."""
         record = self._record
         recall, shared, look = record["recall"], record["shared"], record["look"]
         record["head"]["since"] &= np.uint64((1 << GROUP) - 1)

@@ -1,8 +1,8 @@
-"""What the steps of FourRates know of a change together: since when, and the rate before it and since.
+"""The evidence of all steps of FourRates for a change: since when, and the rate before it and since.
 
-Every step that is looked for has its own view of when the change began and of what was seen since. A step's part of the
-evidence is the probability of its view, so all of them make a mixture, and its quantiles are the intervals: a change
-that a large step found may also be a smaller one that began earlier, if the smaller step has evidence too.
+Every step has its own view of when the change began and of the observations since. Its part of the evidence is the
+probability of its view, so together they are a mixture, whose quantiles are the intervals. So a change that a large
+step found may also be a smaller one that began earlier, if the smaller step has evidence too.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ LOGISTIC = DEVIATIONS / math.log(1 / TAIL - 1)  # the scale of a logistic law wh
 def started_between(weights: Floats, starts: Floats, information: Floats, gap: float = 0.0) -> tuple[float, float]:
     """The interval that holds the start of a change in nine of ten cases.
 
-    By the probability of each step, when the change began according to it, and the nats an event since then told of it;
-    `gap` is the mean number of events until one of the class comes that moved, beyond that of classes in any order.
+    For each step its probability, its start of the change, and its nats per event since then. `gap` is the mean number
+    of events until one of the class that moved, beyond that of classes in any order.
     """
     below, above = EARLIER / information + gap, LATER / information + gap
     reach = -math.log(TAIL)

@@ -1,7 +1,7 @@
-"""Why a precision moved: with a recall, with the mix of classes, or with both.
+"""Why a precision moved: with a recall, with the class mix, or with both.
 
-Given the true classes, everything a classifier does is in its recalls; ppv and npv follow from them and from the share
-of positives. So a change of theirs is taken apart into what the recalls did and what the mix did.
+Given the true classes, a classifier is described by its recalls; ppv and npv follow from them and the share of
+positives. So a change of a precision is split into the effect of the recalls and that of the mix.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ LEAST = 0.005  # a precision that moved by less did not move
 
 
 class Mixed(NamedTuple):
-    """What two classes are like: the share of positives, and both recalls."""
+    """The share of positives and the recalls of two classes."""
 
     positives: float
     tnr: float
@@ -34,9 +34,9 @@ class Mixed(NamedTuple):
 
 
 def moved(before: Mixed, after: Mixed) -> tuple[PrecisionChange, ...]:
-    """The precisions that moved, and with what; those that cannot be told are left out.
+    """The precisions that moved, and their causes; those that cannot be explained are left out.
 
-    Each part is the mean of what it does before the other moved and after.
+    Each part is its mean effect before the other moved and after.
     """
     recalls = Mixed(before.positives, after.tnr, after.tpr)
     mix = Mixed(after.positives, before.tnr, before.tpr)

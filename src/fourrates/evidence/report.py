@@ -1,7 +1,7 @@
-"""What the record of FourRates has to tell: of a drift, of a shift of the class mix, and of how each rate is now.
+"""Findings from the record of FourRates: a drift, a class-mix shift, and each rate now.
 
-A drift is written into the episode of its record and read back from there. So what is reported with the alarm, and
-what a detector that was saved and loaded says about the drift that is open, are the same numbers.
+A drift is written into the episode of its record and read back from there. So the alarm, and the open drift of a
+detector that was saved and loaded, report the same numbers.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A recall that moved: since then it was observed `n` times, `right` of them right; before and after it."""
+    """A recall that moved: its `n` observations since then, `right` of them right; before and after it."""
 
     cls: int
     way: int
@@ -71,7 +71,7 @@ class Alarm:
     weights: onset.Floats  # how likely each of the lanes that found it is
     positives: tuple[float, float]  # the share of class 1, before and after
     shares: tuple[Share, Share] | None  # the same with intervals, if the class mix shifted with it
-    confusion: tuple[int, int] | None  # a class that is taken for another more often, if one stands out
+    confusion: tuple[int, int] | None  # a class predicted as another more often, if significant
 
 
 def events_of(record: Any) -> int:
@@ -80,7 +80,7 @@ def events_of(record: Any) -> int:
 
 
 def read_alarm(rules: FourRatesRules, record: Any, memory: Any) -> Alarm:
-    """What a record whose evidence is enough has to tell."""
+    """The finding of a record with enough evidence."""
     verdict, confusion, began = Verdict(*rules.judge(memory)), None, None
     total = float(rules.evidence(record.tobytes())[0])
     if rules.watch_confusions:
@@ -156,10 +156,7 @@ def _confusion_shares(record: Any, c: int, d: int) -> tuple[Share, Share]:
 def _moved_too(
     rules: FourRatesRules, record: Any, named: set[int], weights: onset.Floats, ages: onset.Floats
 ) -> list[Moved]:
-    """The other recalls that differ, since the change started, by more than chance would have them.
-
-    With strata that cannot be said: a rate since then is that of some strata more than of others.
-    """
+    """The other recalls that differ significantly since the change started; unknown with strata, which may mix."""
     if rules.strata > 1 and not rules.sampled:
         return []
     others = [c for c in range(len(record["recall"])) if c not in named and not record["recall"]["moved"][c]]
@@ -188,7 +185,7 @@ def _errors(rules: FourRatesRules, record: Any, change: Moved) -> float:
 
 
 def _consistent(moved: list[Moved]) -> list[Moved]:
-    """Those whose levels go the way that is reported; if there are none, all, without what they went to."""
+    """Those whose levels moved the reported way; if there are none, all, without their levels."""
     fitting = [change for change in moved if not (change.before.n and change.after.n) or change.way * change.rise > 0]
     return fitting or [replace(change, after=Share.of(0.0, 0.0)) for change in moved]
 
@@ -196,11 +193,7 @@ def _consistent(moved: list[Moved]) -> list[Moved]:
 def _moved(
     rules: FourRatesRules, record: Any, c: int, way: int, weights: onset.Floats, ages: onset.Floats, own: bool
 ) -> tuple[Moved, onset.Floats]:
-    """How a recall moved, and how much an event since told of it, on average, in nats, for each step.
-
-    What was seen since the start is read off the lanes that found the change; where the change was found otherwise, off
-    those that go back about as far.
-    """
+    """How a recall moved, by the lanes of the change or others about as old; and by step its mean nats an event."""
     recall, lanes = record["recall"][c], slice(0, SIZES) if way < 0 else slice(SIZES, 2 * SIZES)
     share = float(recall["n"]) / max(int(record["shared"]["taken"]), 1)
     weight = np.maximum(recall["evidence"][lanes].astype(float), 1e-30)
@@ -215,7 +208,7 @@ def _moved(
         seen, right = as_in_truth(record, c, seen, right)
         share = share * seen / drawn
     dispersion = dispersion_of(recall)
-    within = not rules.keeps_reference(record, c) or bool(recall["moved"])  # what came since is part of what is known
+    within = not rules.keeps_reference(record, c) or bool(recall["moved"])  # the known include those since
     earlier, earlier_right = np.maximum(known - within * seen, 0.0), np.clip(known_right - within * right, 0.0, None)
     old = np.clip((earlier_right + 0.5) / (earlier + 1), 1e-6, 1 - 1e-6)
     new = np.clip((right + 0.5) / (seen + 1), 1e-6, 1 - 1e-6)
@@ -232,7 +225,7 @@ def _moved(
 
 
 def known_of(rules: FourRatesRules, record: Any, c: int) -> tuple[float, float]:
-    """Observations that make the level of a recall, and right ones: with the reference, unless it is away."""
+    """Observations of a recall's level, and right ones: with the reference, unless a drift is open."""
     recall, look = record["recall"][c], record["look"][c]
     n, ones = level_of(record, c)
     if recall["moved"]:
@@ -274,7 +267,7 @@ def _mix_dispersion(record: Any) -> float:
 
 
 def _gap(record: Any, c: int) -> float:
-    """How many events pass, on average, without one of this class because classes come in runs."""
+    """The mean number of events without one of this class due to runs of classes."""
     n = record["counts"].sum(1)
     share = (n[c] + 0.5) / (n.sum() + 1)
     return float((_mix_dispersion(record) - 1) / 2 * (1 - share) / share)
@@ -284,7 +277,7 @@ def _positives_at(record: Any, age: float) -> tuple[tuple[float, float], tuple[S
     """The share of positives up to the last `age` events and in them, equal if that can be; and as observed."""
     seen = [_seen_since(recall, age) for recall in record["recall"]]
     taken = record["counts"].sum(1).astype(float)
-    if "sample" in record.dtype.names:  # by volume: the mix is that of all events
+    if "sample" in record.dtype.names:  # by volume, as the mix is that of all events
         scale = record["sample"]["volume"] / np.maximum(taken, 1.0)
         scale *= taken.sum() / max(float(record["sample"]["volume"].sum()), 1e-9)
         seen, taken = [float(n * by) for n, by in zip(seen, scale, strict=True)], taken * scale
@@ -302,7 +295,7 @@ def _positives_at(record: Any, age: float) -> tuple[tuple[float, float], tuple[S
 
 
 def _seen_since(recall: Any, age: float) -> float:
-    """Observations of a recall in the last `age` events, about: by the lane that goes back about as far."""
+    """Observations of a recall in the last `age` events, about, by the lane of about that age."""
     weight = np.maximum(recall["evidence"], 1e-30)
     ages = recall["age"] / weight
     best = int(np.abs(np.log((ages + 1) / (age + 1))).argmin())
@@ -313,7 +306,7 @@ def _seen_since(recall: Any, age: float) -> float:
 
 
 def write_episode(rules: FourRatesRules, record: Any, alarm: Alarm, reported: Sequence[Moved], known: bool) -> None:
-    """Note the drift that opens an episode: these recalls moved; the counts are still those up to the alarm."""
+    """Record the drift that opens an episode: these recalls moved; the counts are still those up to the alarm."""
     episode = record["episode"]
     episode["at"] = alarm.at + 1
     for name in ("since", "started", "first", "last"):
@@ -398,7 +391,7 @@ def read_episode(
 
 
 def read_shift(rules: FourRatesRules, record: Any) -> Shift:
-    """What a record whose class mix just shifted has to tell."""
+    """The finding of a record whose class mix just shifted."""
     at, mix = events_of(record) - 1, record["mix"]
     best = int(mix["evidence"].argmax())
     age = float(mix["age"][best] / max(float(mix["evidence"][best]), 1e-30))
@@ -424,7 +417,7 @@ def normal_of(record: Any, c: int) -> tuple[float, float]:
 
 
 def now_of(record: Any, i: int) -> tuple[float, float]:
-    """Observations of a rate and right ones, as it is now: since the alarm if a drift is open, else the latest."""
+    """Observations of a rate and right ones now: since the alarm if a drift is open, else the latest."""
     classes = len(record["counts"])
     c = i % classes
     if i < classes and record["recall"]["moved"][c]:

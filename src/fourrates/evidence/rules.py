@@ -1,6 +1,6 @@
-"""What FourRates watches, as numbers: the alternatives, their weights, and how the budget becomes a threshold.
+"""What FourRates watches, as numbers: the alternatives, their weights, and the threshold of a budget.
 
-All that was chosen by measurement is here, next to what it was chosen by; the kernel has arithmetic only.
+Every constant chosen by measurement is here, next to its reason; the kernel has arithmetic only.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from fourrates.kernel.evidence import NUMBERS
 
 Mix = Literal["report", "alarm", "ignore"]
 
-STEPS = (0.14, 0.25, 0.44, 0.78, 1.38, 2.45)  # of the share of a class in log-odds; those of a recall: alternatives.py
+STEPS = (0.14, 0.25, 0.44, 0.78, 1.38, 2.45)  # of a class share in log-odds; see alternatives.py for recalls
 STEP_WEIGHTS = (1.0, 1.1, 1.1, 1.2, 1.1, 0.6)
-MARGIN = 1.03  # threshold over budget: what a lag costs
+MARGIN = 1.03  # threshold over budget, the cost of a lag
 LAG, LAG_OF_MANY = 1 / 5, 1 / 16  # a recall's base is brought up to date when its observations have grown by this part
-GIVEN_LAG = 1 / 2  # and of a reference: a base from n observations may wait for as many and keep its budget on average
-PRIOR = 0.5  # right ones and wrong ones in mind before the first observation: the Jeffreys prior
+GIVEN_LAG = 1 / 2  # and of a reference; a base from n observations may wait for n and keep its budget on average
+PRIOR = 0.5  # right and wrong ones before the first observation, the Jeffreys prior
 MEAN_WEIGHT = 20.0  # observations of a stratum that the mean of all strata counts for
 TEMPERING = {
     "inflation": 1.1,  # dispersion beyond 1 counts for this much
@@ -33,17 +33,17 @@ TEMPERING = {
     "pairs": 2.0,  # pairs of blocks in mind before the first,
     "scatter": 2.0,  # and their dispersion
     "remembered": 256.0,  # pairs of blocks, then sums are halved
-    "cap": 4.0,  # no difference of two blocks counts for more than two deviations: one jump is not dispersion
+    "cap": 4.0,  # deviations a difference of two blocks counts for at most, as one jump is not dispersion
 }
-MIX_SHARE = 0.25  # of the budget, where a shift of the classes is an alarm
-JOINT_SHARE = 1 / 3  # of the rest: both recalls fell as the classes shifted
+MIX_SHARE = 0.25  # of the budget, if a class-mix shift is an alarm
+JOINT_SHARE = 1 / 3  # of the rest, for both recalls falling in a class-mix shift
 JOINT_STEPS = (1.0, 0.5, 0.25)  # of the share of a class, for each size of the fall, the largest first
-CONFUSION_SHARE = 0.5  # of the budget for more than two classes: one is taken for another more often, or both are
+CONFUSION_SHARE = 0.5  # of the budget with more than two classes, for one predicted as another more often, or both
 CONFUSION_STEPS = (0.6, 1.3, 2.3, 3.6)  # of the share of such errors, in log-odds
 CONFUSION_BEGINS = 300.0  # observations of a class at which half of that is spent
-MOST_CONFUSED = 50  # classes: of more, single confusions are not watched
+MOST_CONFUSED = 50  # classes; with more, single confusions are not watched
 NAMING = 5.0  # a change of all recalls names those whose own evidence is at least this many times its mean
-# The second look: how much better the observations since an alarm go with the drift than with normal.
+# The second look: how much better a drift explains the observations since an alarm than normal does.
 CONFIRM, WITHDRAW = 20.0, 1 / 20
 RECOVER = 1 / 100  # the look at a recovery, which is not urgent
 BACK, BACK_OPENS = 0.1, 0.1  # weight of "back at normal", and the share of an alarm at which a look at it opens
@@ -62,7 +62,7 @@ class FourRatesRules(CheckedRules):
         self.learning: bool = settings["learning"]
 
     def keeps_reference(self, record: Any, c: int) -> bool:
-        """Whether normal is the reference alone: the promise that goes with a tolerance needs it fixed."""
+        """Whether normal is the reference alone, as the promise of a tolerance needs it fixed."""
         return bool(self.tolerances[c] > 0 and record["look"]["given"][c] > 0)
 
     def evidence(self, records: Any) -> npt.NDArray[np.float64]:
@@ -90,9 +90,9 @@ def evidence_rules(
 ) -> FourRatesRules:
     """The rules for a budget of one false alarm in `arl` events, with the settings of FourRates by class code.
 
-    `watched` says by class which recalls may raise an alarm; `hold`, whether normal stays after a drift, which is then
-    open until it ends. With `sampled`, what would be the stratum of an event is the ratio of the probabilities with
-    which it was drawn.
+    `watched` are the recalls, by class, that may raise an alarm; `hold`, whether normal is kept after a drift, which is
+    then open until it ends. With `sampled`, an event's stratum is the ratio of the probabilities with which it was
+    drawn.
     """
     lag = LAG if classes == 2 else LAG_OF_MANY
     joins = mix == "alarm" and classes == 2 and sides != "up" and watched is None

@@ -1,8 +1,8 @@
 """Wrap a classifier so it retrains itself when that helps.
 
+:class:`ChampionRetrainer` is the one to use. Several models vote, each weighted by its accuracy on unseen labels.
 :class:`Retrainer` is the paper's loop around any scikit-learn or river classifier, with HLFR's second layer if wanted.
-:class:`ChampionRetrainer` is the one to use: several models vote, each weighted by its accuracy on unseen labels.
-Both take streams one example at a time or in batches, labels at once or late, and give predictions, drifts, and the
+Both read streams one example at a time or in batches, with labels at once or late, and give predictions, drifts and the
 :class:`Life` of every model.
 """
 

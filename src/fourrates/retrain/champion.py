@@ -66,30 +66,30 @@ class Expert:
 class ChampionRetrainer(Loop):
     """Predict by a vote of several models, each weighted by its accuracy on labels it had not seen.
 
-    They are the first model as it is, models retrained on the newest examples (`memory` of them, 4 times as many, and
-    so on), and two retrained on what came since the last drift: since its start, and since its alarm. The vote is the
-    *fixed share* of Herbster and Warmuth (1998): it is never far behind the best of its models, nor behind the best
-    sequence of them with few changes. So a false alarm costs little, and a drift without an alarm is followed too.
+    The voters are the first model as it is, models retrained on the newest examples (`memory` of them, 4 times as many,
+    and so on), and two retrained on everything since the start and since the alarm of the last drift. The vote is the
+    *fixed share* of Herbster and Warmuth (1998), never far behind the best of its models or the best sequence of them
+    with few changes. So a false alarm costs little, and it follows a drift without an alarm too.
 
-    **Input**: X is whatever the model takes, with one row an example: an array, a pandas or polars frame, a sparse
-    matrix or a list; for river, dicts. Its values reach the model untouched, NaN too. Labels are those of the detector,
-    and predictions are given as such.
+    **Input**: X is anything the model accepts, with one row an example: an array, a pandas or polars frame, a sparse
+    matrix, a list, or dicts for river. Its values reach the model untouched, NaN too. Labels and predictions are those
+    of the detector.
 
     Parameters
     ----------
     model : scikit-learn or river classifier
-        What to train; it is cloned and stays as it is. Give it `class_weight` if errors on a class are dearer.
+        The model to train; it is cloned and stays as it is. Give it `class_weight` if errors on a class cost more.
     detector : Detector, optional
         As it should begin; a clone of it watches the predictions. Default ``FourRates(arl=2_000, sides="down",
         after="restart")``: a false alarm costs some fits, so the budget is generous, and a recall that rises needs no
         new model.
     memory : int, optional
-        Examples of the shortest window, 20 or more; the others are 4 times as long each, up to `max_examples`.
-        Default: as many as `fit` was given, or 500 if the first model was trained elsewhere.
+        Examples of the shortest window, 20 or more; the others are 4 times as long each, up to `max_examples`. Default:
+        the number given to `fit`, or 500 if the first model was trained elsewhere.
     measure : {"accuracy", "f1", "g_mean"}
-        What counts as better: the share of right predictions, F1 of the positive class (with more than two classes
-        their mean F1), or the geometric mean of the recalls. It sets what an error on each class costs, and how
-        probable a class must be to be predicted.
+        The measure of "better": accuracy, F1 of the positive class (mean F1 if there are more than two classes), or the
+        geometric mean of the recalls. It sets the cost of an error on each class, and how probable a class must be to
+        be predicted.
     max_examples : int
         How many of the newest examples are kept.
     max_pending, max_wait
@@ -118,14 +118,13 @@ class ChampionRetrainer(Loop):
     -----
     - *The vote*: the class with the largest weighted mean of the models' probabilities; a model without
       `predict_proba` gives its whole weight to the class it predicts.
-    - *The weights*: a wrong prediction divides a weight by e, and after each label 0.005 of all weight is spread
-      evenly, so a model whose time comes leads within a dozen labels. With F1 or the G-mean an error costs what it
-      moves the measure by (:meth:`.fixed_share.FixedShare.worth`).
-    - *Cost*: a model is retrained when a quarter of its window is new. For n labels and the shortest window m that is
-      about 5.3 n / m fits and some 30 a drift, and 6 predictions each or so, twice if labels come late.
-    - *A fit that fails*, or a window with fewer than 5 examples of all classes but one: the model stays as it is, a
-      decision says so, and the next try comes with new examples. A failure is raised as :class:`FitError` once the
-      batch has been observed.
+    - *The weights*: a wrong prediction divides a weight by e. After each label 0.005 of all weight is spread evenly, so
+      the best model leads within a dozen labels. With F1 or the G-mean an error costs its effect on the measure
+      (:meth:`.fixed_share.FixedShare.worth`).
+    - *Cost*: a model is retrained when a quarter of its window is new. With n labels and a shortest window of m that is
+      about 5.3 n / m fits, some 30 a drift, and about 6 predictions an example, or 12 if labels are late.
+    - *A fit that fails*, or a window with fewer than 5 examples of all classes but one, leaves the model as it is. A
+      decision records it, and new examples bring the next try. A failure raises :class:`FitError` after the batch.
     - However a stream is cut into batches, the result is the same, for a model that judges each row by itself.
 
     Examples
@@ -176,7 +175,7 @@ class ChampionRetrainer(Loop):
 
     @property
     def measure(self) -> Measure:
-        """What counts as better."""
+        """The measure the vote improves."""
         return self._vote.measure
 
     @property
@@ -244,7 +243,7 @@ class ChampionRetrainer(Loop):
         return taken
 
     def _drifted(self, drift: Drift) -> None:
-        """Restart two experts: at the start of the drift, and at its alarm in case the start was dated too early."""
+        """Restart two experts, one at the start of the drift and one at its alarm in case the start is too early."""
         self._note(drift)
         self.decisions.append(Decision(self.events, "drift", str(drift)))
         for expert, start in zip(self._experts[-len(SINCE) :], (drift.window.start, self.events), strict=True):

@@ -17,17 +17,17 @@ Floats = npt.NDArray[np.float64]
 Forecasts = npt.NDArray[np.float64]  # by model, example and class
 
 Measure = Literal["accuracy", "f1", "g_mean"]
-RATE = 1.0  # eta of the paper: a wrong prediction divides a weight by e
-SHARE = 0.005  # alpha of the paper: the best model is expected to be another one every 200 labels
+RATE = 1.0  # the paper's eta; a wrong prediction divides a weight by e
+SHARE = 0.005  # the paper's alpha, for a new best model every 200 labels or so
 
 
 @dataclass(frozen=True, eq=False)
 class FixedShare:
-    """The weights of several models, and the record of what they predicted together.
+    """The weights of several models, and the record of their joint predictions.
 
     A wrong prediction divides the weight of a model by e to the power of its loss, which is at most 1. Then the share a
-    of all weight is spread evenly. For k models, n labels and any sequence of models that changes c times and loses L,
-    the loss by these weights is at most (L + ln k + c ln(k / a) - (n - c - 1) ln(1 - a)) / (1 - 1 / e).
+    of all weight is spread evenly. Take k models, n labels and any sequence of models that changes c times and loses L.
+    The loss by these weights is at most (L + ln k + c ln(k / a) - (n - c - 1) ln(1 - a)) / (1 - 1 / e).
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class FixedShare:
         return replace(self, weights=np.full(models, 1 / models))
 
     def worth(self) -> Floats:
-        """The loss of a wrong prediction of each class: the slope of the measure by the record, scaled to at most 1."""
+        """The loss of a wrong prediction of each class, the slope of the measure scaled to at most 1."""
         # With f for F1 so far, a positive example counts 2 - f and a negative one f.
         true, predicted, right = self.record + 1
         if self.measure == "accuracy":
@@ -71,7 +71,7 @@ class FixedShare:
         return np.asarray(slope / slope.max())
 
     def predict(self, forecasts: Forecasts) -> npt.NDArray[np.int32]:
-        """The class of each example with the largest mean probability, each class counting what it is worth."""
+        """The class of each example with the largest mean probability times its worth."""
         votes = np.tensordot(self.weights, forecasts, 1)
         return np.asarray((votes * self.worth()).argmax(axis=1), np.int32)
 

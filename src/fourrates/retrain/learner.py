@@ -24,7 +24,7 @@ class Learner:
 
     @property
     def adapts(self) -> bool:
-        """Whether a model of this kind can go on learning from where it is."""
+        """Whether a model of this kind can continue training."""
         warm = getattr(self.template, "warm_start", None) is not None
         return self.river or warm or hasattr(self.template, "partial_fit")
 
@@ -47,14 +47,14 @@ class Learner:
         return grown.set_params(warm_start=True).fit(rows, labels)
 
     def ask(self, model: Any, rows: Any) -> npt.NDArray[np.int32]:
-        """The codes of what a model says."""
+        """The codes of a model's predictions."""
         if count(rows) == 0:
             return np.empty(0, np.int32)
         said = [model.predict_one(row) for row in rows] if self.river else model.predict(rows)
         return self.codes(said, "prediction").astype(np.int32)
 
     def forecast(self, model: Any, rows: Any) -> npt.NDArray[np.float64]:
-        """The probability a model gives to each class, one row an example; 1 for what it says if it knows no others."""
+        """The probability of each class by example; 1 for the predicted class if the model gives none."""
         classes = len(self.labels.values)
         if count(rows) == 0:
             return np.empty((0, classes))

@@ -1,4 +1,4 @@
-"""What became of each model, what a loop decided and why, and what went wrong where no model came about."""
+"""The life of each model, the decisions of a loop, and the errors of fits that failed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ WORDS = {"drift": "", "fit": "retrained ", "wait": "too few examples of a class,
 
 
 class FitError(RuntimeError):
-    """The next model could not be learnt; the old one keeps serving.
+    """The next model could not be trained; the old one keeps serving.
 
     Attributes
     ----------
     window : range
-        The examples it should have learnt from.
+        The examples it was to be trained on.
     predictions : array or None
         What `run` would have returned.
     """
@@ -46,14 +46,13 @@ class Life:
     start, stop : int
         It served for the examples ``range(start, stop)`` of the stream; `stop` is None while it serves.
     why : {"first", "drift", "hand"}
-        Why it came: it was the first, the one before had drifted, or the user replaced that by hand.
+        The reason for it: it was the first, the one before had drifted, or the user replaced that by hand.
     window : range or None
-        The examples of the stream it has learnt from, negative ones being those of the first fit; None if it was learnt
-        from others.
+        The examples of the stream it was trained on, negative if from the first fit; None if trained on others.
     drift : Drift or None
         The drift that ended its concept.
     confusion : tuple of tuples of int
-        How it scored: counts by true class and then by predicted class, in the order of the detector's labels.
+        Its counts by true class, then by predicted class, in the order of the detector's labels.
     """
 
     start: int
@@ -70,17 +69,17 @@ class Life:
 
     @property
     def correct(self) -> int:
-        """How many of its predictions came true."""
+        """The number of right predictions."""
         return sum(row[i] for i, row in enumerate(self.confusion))
 
     @property
     def accuracy(self) -> float:
-        """The share of its predictions that came true; nan before the first."""
+        """The share of right predictions; nan before the first."""
         return self.correct / self.n if self.n else float("nan")
 
     def __str__(self) -> str:
         until = "on" if self.stop is None else f"to {self.stop - 1:,}"
-        source = "" if self.window is None else f", learnt from {self.window.start:,} to {self.window.stop - 1:,}"
+        source = "" if self.window is None else f", trained on {self.window.start:,} to {self.window.stop - 1:,}"
         return f"{self.start:,} {until}: {self.why}{source}, accuracy {self.accuracy:.3f} of {self.n:,}"
 
 

@@ -1,4 +1,4 @@
-"""What every loop around a model does: predict, take labels at once or late, and keep the life of every model."""
+"""The loop around a model: predict, observe labels at once or late, and keep the life of every model."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from fourrates.retrain.life import FitError, Life, Why
 from fourrates.retrain.pending import Examples
 from fourrates.retrain.rows import count, join, take
 
-UNKNOWN = -1  # what the serving model says, where it has not been asked
-FIRST_BLOCK, LARGEST_BLOCK = 256, 2048  # examples predicted at once: what lies behind a new model is predicted in vain
+UNKNOWN = -1  # a prediction of the serving model not made yet
+FIRST_BLOCK, LARGEST_BLOCK = 256, 2048  # examples predicted at once; those after a new model are wasted
 
 
 class Loop:
-    """A model that serves, watched by a detector; a subclass says when another one takes its place."""
+    """A model that serves, watched by a detector; a subclass decides when another one replaces it."""
 
     def __init__(
         self,
@@ -48,20 +48,20 @@ class Loop:
         self._waiting = Examples()
         self._left: tuple[Any, Codes, npt.NDArray[np.int32]] | None = None  # by an error in the midst of late labels
 
-    # What a subclass gives ----------------------------------------------------------------------------------
+    # For subclasses -----------------------------------------------------------------------------------------
 
     def _step(self, rows: Any, truths: Codes, preds: npt.NDArray[np.int32], block: int) -> int:
-        """Take some of these examples, at least one, and say how many; `preds` is to be filled as far as needed."""
+        """Process at least one of these examples and return how many; fill `preds` as far as needed."""
         raise NotImplementedError
 
     def _renew(self) -> None:
-        """Learn what is due, after a step; a :class:`FitError` where that fails."""
+        """Train the models that are due after a step, or raise a :class:`FitError`."""
         raise NotImplementedError
 
     def _fitted(self, rows: Any, truths: Codes) -> None:
-        """Keep what is needed of the examples that :meth:`fit` trained on, before that model serves."""
+        """Keep the examples needed of those :meth:`fit` trained on, before that model serves."""
 
-    # What a user sees ---------------------------------------------------------------------------------------
+    # Results ------------------------------------------------------------------------------------------------
 
     @property
     def models(self) -> tuple[Life, ...]:
@@ -76,7 +76,7 @@ class Loop:
         """Predictions that wait for their label."""
         return self.join.waiting
 
-    # What a user does ---------------------------------------------------------------------------------------
+    # Methods ------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: npt.ArrayLike) -> Self:
         """Train the first model, or by hand another one; if that raises, nothing has changed.
@@ -89,13 +89,13 @@ class Loop:
         return self.serve(model)
 
     def serve(self, model: Any) -> Self:
-        """Put a model to service that has been learnt elsewhere; it is not cloned."""
+        """Put a model trained elsewhere into service; it is not cloned."""
         return self._begin(model, "hand" if self._lives else "first", None)
 
     def predict(self, X: Any, ids: Any = None, times: Any = None) -> npt.NDArray[Any]:
-        """Say what the serving model says; with ids, remember it until :meth:`observe` brings the labels.
+        """Predict by the serving model; with ids, remember it until :meth:`observe` brings the labels.
 
-        Labels that came before their prediction count now; `drifts` has what they showed.
+        Labels that arrived before their prediction count now; `drifts` has any they revealed.
 
         Parameters
         ----------
@@ -124,16 +124,16 @@ class Loop:
         return said
 
     def observe(self, ids: Any, y: npt.ArrayLike, times: Any = None) -> list[Drift]:
-        """Take the labels of predictions, in any order; one that comes before its prediction waits for it.
+        """Observe the labels of predictions, in any order; one that is early waits for its prediction.
 
         Parameters
         ----------
         ids : array of ids
             As given to :meth:`predict`. The first label of an id counts.
         y : array of labels
-            What the examples turned out to be.
+            The true labels of the examples.
         times : array of numbers or dates, or one for all, optional
-            When the labels came, for `max_wait`.
+            When the labels arrived, for `max_wait`.
 
         Returns
         -------
@@ -152,12 +152,12 @@ class Loop:
         X : table of examples
             As the model takes them.
         y : array of labels
-            What they turned out to be.
+            Their true labels.
 
         Returns
         -------
         array of labels
-            What was predicted for each example by the model that served then.
+            The prediction for each example, by the model that served then.
         """
         rows, truths = self._read(X, y)
         preds = np.full(truths.size, UNKNOWN, np.int32)
@@ -171,7 +171,7 @@ class Loop:
     # The loop -----------------------------------------------------------------------------------------------
 
     def _take(self, pairs: Pairs) -> None:
-        """Go on with predictions whose labels have come; what an error of the model leaves is taken the next time."""
+        """Resume with predictions whose labels have arrived; the rest after an error of the model waits its turn."""
         ready = [] if self._left is None else [self._left]
         if len(pairs):
             rows, lives = self._waiting.get(pairs.tags)
@@ -192,7 +192,7 @@ class Loop:
             self._left = left if left[1].size else None
 
     def _advance(self, rows: Any, truths: Codes, preds: npt.NDArray[np.int32]) -> None:
-        """Take examples in order. What the serving model says of each is filled into `preds` where it is unknown."""
+        """Process examples in order, filling unknown `preds` with the serving model's predictions."""
         done, block = 0, FIRST_BLOCK
         failures: list[FitError] = []
         while done < truths.size:
@@ -225,10 +225,7 @@ class Loop:
         return self
 
     def _detect(self, truths: Codes, preds: Codes) -> tuple[int, Drift | None]:
-        """Give labels to the detector, up to the first drift or other finding; how many were taken, and the drift.
-
-        A drift leads to another model, which begins with a normal of its own: nothing stays open.
-        """
+        """Give labels to the detector up to its first finding; how many it read, and the drift if that is one."""
         start = self.events - self.detector.events  # where in the stream the detector began
         taken, findings = self.detector.update_coded(truths, preds)
         drift = next((finding for finding in findings if isinstance(finding, Drift)), None)
@@ -247,7 +244,7 @@ class Loop:
     # Models and labels --------------------------------------------------------------------------------------
 
     def _ask(self, rows: Any) -> npt.NDArray[np.int32]:
-        """The codes of what the serving model says."""
+        """The codes of the serving model's predictions."""
         self._check_serving()
         return self._learner.ask(self.model, rows)
 

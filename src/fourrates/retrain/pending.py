@@ -1,7 +1,7 @@
 """The examples of predictions that wait for their labels.
 
-:class:`~fourrates.LabelJoin` decides what waits, and for how long. It keeps what was said of an id and a number; here
-are the examples by that number, because the next model learns from them, and may have to be asked what it says of them.
+:class:`~fourrates.LabelJoin` decides what waits, and for how long, and keeps an id's prediction and a number. The
+examples are kept here by that number, because the next model trains on them and may have to predict them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SLACK = 64  # examples that may be kept though nothing waits for them
 
 
 class _Asked(NamedTuple):
-    """What one call of `predict` asked, as far as it may still wait."""
+    """The examples of one call of `predict` that may still wait."""
 
     numbers: Numbers  # in order
     rows: Any

@@ -1,7 +1,7 @@
 """The paper's loop around a classifier: watch it, and retrain it when it drifts; HLFR's second layer if wanted.
 
-:class:`Retrainer` takes any scikit-learn or river classifier: predict, observe what came true, keep the examples of a
-warning, and on a drift learn the next model from them.
+:class:`Retrainer` takes any scikit-learn or river classifier: predict, observe the labels, keep the examples of a
+warning, and train the next model on them after a drift.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from fourrates.retrain.window import Window
 class Retrainer(Loop):
     """Predict, observe, and learn a new model when the old one drifts.
 
-    The detector watches what the serving model said and what came true. While it warns, the examples are kept; when the
-    warning lapses they are dropped; on a drift a clone of the model learns from them, and the detector starts afresh
-    with it. If they are too few, or of a single class, the old model serves on, unwatched, until enough have come.
+    The detector watches the predictions and labels. Examples are kept while it warns and dropped when the warning
+    lapses. On a drift a clone of the model is trained on them, and the detector restarts with it. If they are too few
+    or of a single class, the old model keeps serving, unwatched, until there are enough.
 
-    **Input**: X is whatever the model takes, with one row an example: an array, a pandas or polars frame, a sparse
-    matrix or a list; for river, dicts. Its values reach the model untouched, NaN too. Labels are those of the detector,
-    and predictions are given as such.
+    **Input**: X is anything the model accepts, with one row an example: an array, a pandas or polars frame, a sparse
+    matrix, a list, or dicts for river. Its values reach the model untouched, NaN too. Labels and predictions are those
+    of the detector.
 
     Parameters
     ----------
     model : scikit-learn or river classifier
-        What to learn; it is cloned and stays as it is.
+        The model to train; it is cloned and stays as it is.
     detector : Detector
         As it should begin; a clone of it watches.
     min_examples : int
@@ -50,11 +50,11 @@ class Retrainer(Loop):
     max_wait : float or timedelta, optional
         How long they wait at most, in the unit of the times given to `predict` and `observe`.
     confirm : PermutationTest or SequentialTest, optional
-        A second layer that confirms or dismisses what the detector found, as in HLFR. While it waits for its examples
-        the old model serves on, unwatched; a dismissed alarm changes nothing.
+        A second layer that confirms or dismisses drifts, as in HLFR. While it waits for its examples the old model
+        keeps serving, unwatched; a dismissed alarm changes nothing.
     adapt : bool
-        Go on from the serving model instead of learning a new one from scratch, as A-HLFR does: for models with
-        `partial_fit` or `warm_start`, and river's.
+        Continue training the serving model instead of a new one, as A-HLFR does. For models with `partial_fit` or
+        `warm_start`, and river's.
 
     Attributes
     ----------
@@ -65,28 +65,28 @@ class Retrainer(Loop):
     drifts : list of Drift
         All drifts so far, with `confirm` those that were confirmed. Their positions count the labels observed, from 0.
     verdicts : list of Verdict
-        What `confirm` said of each alarm.
+        The verdict of `confirm` on each alarm.
     models : tuple of Life
         The life of every model so far, the serving one last.
     collecting : bool
-        Whether a drift was found and the examples to learn from are not complete yet.
+        Whether there was a drift and the examples to train on are not complete yet.
     events : int
         Labels observed.
     pending : int
         Predictions that wait for their label.
     join : LabelJoin
-        What waits. `join.counts` has how many predictions and labels wait, left without the other, or came twice.
+        The predictions and labels that wait. `join.counts` counts them, those left alone, and duplicates.
 
     Notes
     -----
     - *Blocks*: `run` asks the model for many examples at once, at most 2,048, and asks the next model again for those
       behind its start. The result is that of one example at a time, for a model that judges each row by itself.
-    - *Late labels* count where they arrive. Meanwhile another model may have come: then the label is held against what
-      that one says of the example, so the new model is watched from the first label on. Late and in any order gives
-      the same as all labels at once in the order they arrived.
-    - *A fit that fails* raises :class:`FitError`, after the whole batch has been taken. The old model serves on, the
-      examples stay, and the next try comes after another `min_examples`.
-    - *An error of the model's own* `predict` in the middle of `run` passes through; `events` says how far it came.
+    - *Late labels* count when they arrive. If a new model serves by then, the label is compared with its prediction of
+      the example, so the new model is watched from the first label on. The result is that of all labels at once in
+      order of arrival.
+    - *A fit that fails* raises :class:`FitError` after the whole batch. The old model keeps serving, the examples stay,
+      and the next try follows after another `min_examples`.
+    - *An error of the model's own* `predict` in the middle of `run` passes through; `events` is how far it got.
 
     Examples
     --------
@@ -103,7 +103,7 @@ class Retrainer(Loop):
     >>> for life in retrainer.models:
     ...     print(life)
     0 to 2,599: first, accuracy 0.973 of 2,600
-    2,600 on: drift, learnt from 2,500 to 2,599, accuracy 0.987 of 2,900
+    2,600 on: drift, trained on 2,500 to 2,599, accuracy 0.987 of 2,900
     """
 
     def __init__(
@@ -129,12 +129,12 @@ class Retrainer(Loop):
         self.verdicts: list[Verdict] = []
         self._before = 0 if confirm is None else confirm.window  # examples kept before the start of a drift
         self._window = Window(len(detector.labels.values), self.max_examples + 2 * self._before)
-        self._due: int | None = None  # while collecting: how many events there must be for the next try
+        self._due: int | None = None  # while collecting, the events needed for the next try
         self._judging: Drift | None = None  # the alarm that waits for its verdict
 
     @property
     def collecting(self) -> bool:
-        """Whether a drift was found and the examples to judge it or to learn from are not complete yet."""
+        """Whether examples to judge a drift by, or to train on, are still missing."""
         return self._due is not None
 
     # The loop -----------------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ class Retrainer(Loop):
         return taken
 
     def _lacking(self, truths: Codes) -> int:
-        """How many of the coming examples are needed for the next try."""
+        """How many more examples are needed for the next try."""
         assert self._due is not None
         if self.events < self._due:
             return self._due - self.events
@@ -197,7 +197,7 @@ class Retrainer(Loop):
         self._begin(model, "drift", window)
 
     def _judge(self, drift: Drift) -> None:
-        """Ask the second layer: a confirmed drift is noted and learnt from, a dismissed one changes nothing."""
+        """Ask the second layer: retrain after a confirmed drift, change nothing after a dismissed one."""
         assert self.confirm is not None
         start = drift.window.start
         before = range(max(self._window.start, start - self.confirm.window), start)

@@ -1,4 +1,4 @@
-"""Rows of any table a model takes: arrays, pandas and polars frames, sparse matrices, lists. Nothing is converted."""
+"""Rows of any table a model accepts: arrays, pandas and polars frames, sparse matrices, lists. Nothing is converted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 
 def table(X: Any) -> Any:
-    """X itself if its rows can be taken from it; else what it holds as an array or as a list of examples."""
+    """X itself if its rows can be indexed; else its examples as an array or a list."""
     if isinstance(X, np.ndarray) or _is_frame(X) or _is_sparse(X):
         return X.tocsr() if _is_sparse(X) else X
     return np.asarray(X) if hasattr(X, "__array__") else list(X)

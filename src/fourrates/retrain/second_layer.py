@@ -23,21 +23,21 @@ PARTS = (0.1, 0.2, 0.4, 0.8)  # of the change that the alarm shows, which is lar
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the second layer said of an alarm.
+    """The second layer's verdict on an alarm.
 
     Attributes
     ----------
     drift : Drift
         The alarm.
     at : int
-        The label at which the verdict came.
+        The label at which the verdict was reached.
     confirmed : bool
-        Whether the alarm stands.
+        Whether the alarm is confirmed.
     p_value : float
-        How likely what was seen after the alarm is, if nothing changed; nan if the alarm could not be judged: then it
-        stands.
+        The p-value of the examples after the alarm if nothing changed; nan for an alarm that could not be judged, which
+        is confirmed.
     why : str
-        What it is based on, in words.
+        Its evidence, in words.
     """
 
     drift: Drift
@@ -48,7 +48,7 @@ class Verdict:
 
     @property
     def delay(self) -> int:
-        """Labels between the alarm and the verdict: what the second layer costs."""
+        """Labels between the alarm and the verdict, the cost of the second layer."""
         return self.at - self.drift.at
 
     def __str__(self) -> str:
@@ -57,7 +57,7 @@ class Verdict:
 
 
 class SecondLayer:
-    """Judges an alarm by the examples before it and those since the drift began; a subclass says how."""
+    """Judges an alarm by the examples before it and those since the drift began; a subclass implements the test."""
 
     def __init__(self, window: int, level: float) -> None:
         self.window = check_whole(window, "window", least=LEAST)
@@ -70,19 +70,19 @@ class SecondLayer:
         return drift.window.start + self.window
 
     def pause(self, waited: int) -> int:
-        """How many labels later to look again, this many after the alarm, where there was no verdict."""
+        """How many labels to wait before another look, given those since the alarm."""
         return 1
 
     def _judge(
         self, learner: Learner, model: Any, before: Examples, after: Examples, drift: Drift
     ) -> tuple[bool, float, str] | None:
-        """Whether the alarm stands, the p-value and what it is based on; None to wait for more labels."""
+        """Whether the alarm is confirmed, the p-value and its evidence; None to wait for more labels."""
         raise NotImplementedError
 
     def test(
         self, learner: Learner, model: Any, before: Examples, after: Examples, drift: Drift, at: int
     ) -> Verdict | None:
-        """Judge an alarm at a label, or return None to be asked again; one that cannot be judged stands."""
+        """Judge an alarm at a label, or return None to be asked again; confirm one that cannot be judged."""
         try:
             if before[1].size < LEAST:
                 raise ValueError(f"only {before[1].size} examples before the drift")
@@ -93,11 +93,11 @@ class SecondLayer:
 
 
 class PermutationTest(SecondLayer):
-    """Confirm or dismiss an alarm by the loss of a classifier learnt before it (HLFR, Yu & Abraham, 2017).
+    """Confirm or dismiss an alarm by the loss of a classifier trained before it (HLFR, Yu & Abraham, 2017).
 
-    A clone of the model learns from the `window` examples before the drift began and is held against as many since. The
-    same is done with these examples in random orders. If the concept is the same, the order does not matter: the
-    p-value is the share of orders with at least the loss of the true one, the true one counted among them.
+    A clone of the model is trained on the `window` examples before the drift began and tested on the same number since.
+    The same is done with these examples in random orders. If the concept is the same, the order does not matter. So the
+    p-value is the share of orders, the true one included, with at least the loss of the true one.
 
     The examples since the beginning are counted from where the detector puts it (`drift.window`), so that those between
     there and the alarm need not be waited for. HLFR takes them from the alarm on.
@@ -161,7 +161,7 @@ class PermutationTest(SecondLayer):
 
 
 def _loss(learner: Learner, rows: Any, truths: Codes, order: npt.NDArray[np.intp], size: int) -> float | None:
-    """The share of errors on the last of the examples in this order of what was learnt from the first `size`."""
+    """The share of errors on the last examples in this order by a model trained on the first `size`."""
     first, rest = order[:size], order[size:]
     if np.unique(truths[first]).size < 2:
         return None
@@ -172,13 +172,12 @@ def _loss(learner: Learner, rows: Any, truths: Codes, order: npt.NDArray[np.intp
 class SequentialTest(SecondLayer):
     """Confirm or dismiss an alarm by Wald's sequential test on the recalls of the serving model.
 
-    After the alarm the labels are asked: do they fit the recalls before the drift, or recalls that moved the way the
-    detector alarmed at? How far those moved is read from the examples between the start of the drift and the alarm.
-    They look worse than they are, because the alarm chose them, so a tenth, a fifth, two fifths and four fifths of that
-    change, in log-odds, are looked for, each with the same prior. An alarm is confirmed once its labels are `odds`
-    times as likely after a drift as without one, and dismissed once they are `level` times as likely. So a drift is
-    dismissed with a probability of about `level`, and a large one is confirmed after a few labels. After `wait` labels
-    whatever is more likely decides.
+    Do the labels after the alarm fit the recalls before the drift, or recalls that moved the alarmed way? The size of
+    the move is estimated between the start of the drift and the alarm. That overstates it, because the alarm chose
+    them, so it tries a tenth, a fifth, two fifths and four fifths of the change, in log-odds, with equal priors. An
+    alarm is confirmed once its labels are `odds` times as likely after a drift as without one, and dismissed once they
+    are `level` times as likely. So a drift is dismissed with a probability of about `level`, and a large one is
+    confirmed after a few labels. After `wait` labels the likelier of the two decides.
 
     The permutation test asks for proof that there was a change, and loses drifts for which `window` labels are too few.
     This one takes the alarm's word and looks for proof that there was none.
@@ -186,9 +185,9 @@ class SequentialTest(SecondLayer):
     Parameters
     ----------
     window : int
-        Examples before the drift that say what the recalls were, 10 or more.
+        Examples before the drift from which the recalls are estimated, 10 or more.
     wait : int
-        Labels after the alarm that are waited for at most. Give as many as a concept can spare.
+        The most labels to wait for after the alarm. Give as many as a concept can spare.
     odds : float
         How many times as likely as without a drift its labels must be to confirm an alarm, more than 1.
     level : float
@@ -227,7 +226,7 @@ class SequentialTest(SecondLayer):
         return drift.at + 2
 
     def pause(self, waited: int) -> int:
-        """After each label at first, then each time a tenth more have come."""
+        """After each label at first, then at every tenth more."""
         return min(max(waited // 10, 1), max(self.wait - waited, 1))
 
     def _judge(

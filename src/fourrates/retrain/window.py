@@ -24,7 +24,7 @@ class Window:
 
     @property
     def positions(self) -> range:
-        """Where in the stream they stand."""
+        """Their positions in the stream."""
         return range(self.start, self.start + self._size)
 
     @property
@@ -33,7 +33,7 @@ class Window:
         return int(np.count_nonzero(self.counts)) > 1
 
     def add(self, rows: Any, truths: Codes) -> None:
-        """Take the examples that come next in the stream; what is kept of them is copied."""
+        """Append the next examples of the stream; those kept are copied."""
         self.forget_before(self.start + self._size + truths.size - self._most)
         newest = np.arange(max(truths.size - self._most, 0), truths.size)
         if newest.size:
@@ -41,7 +41,7 @@ class Window:
             self._count(truths[newest], 1)
 
     def forget_before(self, position: int) -> None:
-        """Drop what stands before a position, which may lie behind the last example: then the next stands there."""
+        """Drop the examples before a position, which may lie after the last one and is then that of the next."""
         while self.start < position and self._parts:
             rows, truths = self._parts.popleft()
             cut = min(position - self.start, truths.size)

@@ -1,4 +1,4 @@
-"""Streams with known changes: pairs of true and predicted labels, and examples to learn from."""
+"""Streams with known changes: pairs of true and predicted labels, and examples to train on."""
 
 from fourrates.streams.datasets import DATASETS, DatasetError, load
 from fourrates.streams.examples import Examples, permuted

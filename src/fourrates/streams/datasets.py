@@ -1,8 +1,8 @@
-"""The paper's public data sets, and one more: found, verified, and read; never shipped.
+"""The paper's public data sets, and one more, found and verified but never shipped.
 
-A file is looked for in the folder given, in the one named by FOURRATES_DATA, and in the cache; it must have the SHA-256
-it had when the paper's numbers were checked. What is nowhere is fetched with pooch (extra ``data``) from its public
-home into the cache; where that fails the error says what to put where.
+A file is looked for in the given folder, the one named by FOURRATES_DATA, and the cache. Its SHA-256 must be that of
+the files the paper's numbers were checked with. A missing file is fetched into the cache from its public home with
+pooch (extra ``data``); if that fails the error says which file to put where.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Dataset:
     changes : tuple of int
         The first example of each new concept.
     home : str
-        The page it comes from.
+        The page it is from.
     direct : bool
         Whether a file's address is the home's with its name behind it. If not, the home has a link to it.
     """
@@ -103,12 +103,12 @@ def paths(name: str, folder: str | os.PathLike[str] | None = None, *, fetch: boo
     folder : path, optional
         Where to look first.
     fetch : bool
-        Whether to download what is nowhere.
+        Whether to download a missing file.
 
     Raises
     ------
     DatasetError
-        If a file is not what it should be, or is nowhere and cannot be downloaded.
+        If a file is damaged, or missing and cannot be downloaded.
     """
     dataset = _dataset(name)
     places = [Path(place) for place in (folder, os.environ.get("FOURRATES_DATA")) if place]
@@ -126,7 +126,7 @@ def paths(name: str, folder: str | os.PathLike[str] | None = None, *, fetch: boo
         except ImportError:
             wanted = "install fourrates[data] to fetch it"
             raise DatasetError(f"{name}: {files} is not there; {wanted}, or {where}") from None
-        except Exception as error:  # of requests, of the network, of the disk: all end the same way
+        except Exception as error:  # of requests, the network or the disk, all with the same remedy
             raise DatasetError(f"{name}: {files} is not there and could not be fetched ({error}); {where}") from error
     return [path for path in found.values() if path is not None]
 
@@ -144,7 +144,7 @@ def load(name: str, folder: str | os.PathLike[str] | None = None) -> Examples:
     Raises
     ------
     DatasetError
-        If a file is not what it should be, or is nowhere and cannot be downloaded.
+        If a file is damaged, or missing and cannot be downloaded.
     """
     tables = [_arff(path) for path in paths(name, folder)]
     classes = tables[0][2]
@@ -163,7 +163,7 @@ def _dataset(name: str) -> Dataset:
 
 
 def _found(name: str, file: str, digest: str, places: list[Path]) -> Path | None:
-    """The first of these places that has the file; an error if that one is not what it should be."""
+    """The first of these places that has the file; an error if that one is damaged."""
     for path in (place / file for place in places):
         if path.is_file():
             found = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -182,7 +182,7 @@ def _fetched(dataset: Dataset, file: str, into: Path) -> Path:
 
 def _link(home: str, file: str) -> str:
     """The address that a page links to for a file."""
-    from urllib.request import urlopen  # with all of http: too heavy for those who have the files
+    from urllib.request import urlopen  # imports all of http, too heavy for users who have the files
 
     with urlopen(home, timeout=30) as page:
         text = str(page.read(), "utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Examples to learn from, in the order of their stream, and the paper's bootstrap of them."""
+"""Examples to train on, in the order of their stream, and the paper's bootstrap of them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Examples:
 
 
 def permuted(examples: Examples, seed: int) -> Examples:
-    """Shuffle the examples within each concept: the paper's bootstrap of a data set.
+    """Shuffle the examples within each concept, the paper's bootstrap of a data set.
 
     What changes slowly within a concept is gone in the copy; the changes between concepts stay where they are.
 

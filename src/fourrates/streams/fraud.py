@@ -10,12 +10,12 @@ import numpy.typing as npt
 # By true class and then by predicted class. The accuracy is 0.97 in both; tpr is 0.75, then 0.25.
 SOUND = ((0.955, 0.025), (0.005, 0.015))
 BLIND = ((0.965, 0.015), (0.015, 0.005))
-SHARES = (0.6, 0.8)  # of the stream: where the classifier goes blind, and where it is repaired
+SHARES = (0.6, 0.8)  # of the stream, when the classifier goes blind and when it is repaired
 
 
 @dataclass(frozen=True, slots=True)
 class Transactions:
-    """Labels, predictions and times of a stream, and where it changed."""
+    """Labels, predictions and times of a stream, and its changes."""
 
     y_true: npt.NDArray[np.uint8]
     y_pred: npt.NDArray[np.uint8]
@@ -26,8 +26,8 @@ class Transactions:
 def fraud(seed: int = 5, length: int = 200_000, days: float = 10.0) -> Transactions:
     """Draw a stream of card transactions, 2 % of them fraud.
 
-    At 60 % of the stream the classifier loses two thirds of the frauds it used to catch: its tpr falls from 0.75 to
-    0.25. It also raises fewer false alarms, so that its accuracy stays at 0.97. At 80 % it is repaired.
+    At 60 % of the stream the classifier loses two thirds of the frauds it used to catch, as its tpr falls from 0.75 to
+    0.25. It also raises fewer false alarms, so its accuracy stays at 0.97. At 80 % it is repaired.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def fraud(seed: int = 5, length: int = 200_000, days: float = 10.0) -> Transacti
     cells[worse] = np.searchsorted(np.cumsum(BLIND)[:3], draw[worse], side="right")
     seconds = np.cumsum(random.exponential(size=length))
     seconds *= days * 86_400 / seconds[-1]
-    # A clock that runs slow by day and fast by night: transactions are densest at noon.
+    # A clock that runs slow by day and fast by night, as transactions are densest at noon.
     hour = 2 * np.pi * seconds / 86_400
     seconds += 0.5 * 86_400 / (2 * np.pi) * np.sin(hour)
     times = np.datetime64("2026-01-01T00:00:00", "ms") + (1000 * seconds).astype(np.int64)

@@ -25,9 +25,9 @@ def hyperplane(
 ) -> Examples:
     """Draw examples on both sides of a rotating hyperplane (Hulten, Spencer & Domingos, 2001; Fan, 2004).
 
-    Features x are uniform in [0, 1]. The class is 1 where w . x is at least half of the sum of the weights w: half of
-    the examples, whatever w is. At the start of each concept all weights are drawn anew, uniform in [0, 1]; within it
-    some of them move with every example.
+    Features x are uniform in [0, 1]. The class is 1 if w . x is at least half of the sum of the weights w, so for half
+    of the examples, whatever w is. Each concept begins with new weights, uniform in [0, 1]; within it some of them move
+    with every example.
 
     Parameters
     ----------
@@ -41,9 +41,10 @@ def hyperplane(
     features : int
         How many.
     drifting : int
-        How many weights move within a concept: the first ones.
+        How many weights move within a concept, counted from the first.
     speed : float
-        By how much each of them moves with an example, up or down. In Fan's terms, t / N. 0 for concepts that stand.
+        How far each of them moves with an example, up or down. In Fan's terms, t / N. 0 for concepts that do not
+        move.
     turns : float
         The chance of each of them to turn round, at each example.
     noise : float

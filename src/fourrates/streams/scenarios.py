@@ -1,4 +1,4 @@
-"""Pairs drawn from one confusion matrix, then from another: the paper's six scenarios, and any of a user's own."""
+"""Pairs drawn from one confusion matrix, then from another: the paper's six scenarios, and any of your own."""
 
 from __future__ import annotations
 
@@ -62,9 +62,8 @@ class Scenario:
         change : int, optional
             The first event of the new concept; half of `length` if not given, none if it is `length`.
         width : int
-            0 for an abrupt change. Otherwise the change is gradual: over `width` events each comes from the new concept
-            with a probability that rises linearly, so that it is i / (width + 1) for the i-th of them, counted from 1.
-            Where the stream ends sooner, the rise is cut.
+            0 for an abrupt change. Otherwise the change is gradual: over `width` events the i-th, counted from 1, is
+            from the new concept with probability i / (width + 1). If the stream ends sooner, the rise is cut.
 
         Examples
         --------
@@ -117,7 +116,7 @@ def _edges(matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 SCENARIOS = {
     # Accuracy drops, tpr stays.
     "Balance1": Scenario(((0.4, 0.1), (0.1, 0.4)), ((0.3, 0.2), (0.1, 0.4))),
-    # Accuracy stays, all four rates move. The paper calls it gradual and gives no width: see `width` of `stream`.
+    # Accuracy stays, all four rates move. The paper calls it gradual and gives no width; see `width` of `stream`.
     "Balance2": Scenario(((0.35, 0.15), (0.05, 0.45)), ((0.4, 0.1), (0.1, 0.4))),
     # Accuracy rises, tpr stays.
     "Balance3": Scenario(((0.3, 0.2), (0.2, 0.3)), ((0.4, 0.1), (0.2, 0.3))),

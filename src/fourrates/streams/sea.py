@@ -14,16 +14,16 @@ def sea(
 ) -> Examples:
     """Draw examples of the SEA concepts (Street & Kim, 2001).
 
-    Three features are uniform in [0, 10]. The class is 1 where the second and the third add up to more than the
-    threshold of the concept: so it is in the public file (`load("sea")`), with these thresholds. Street and Kim let the
-    first and the second decide, and call the other side 1.
+    Three features are uniform in [0, 10]. The class is 1 if the second and the third add up to more than the threshold
+    of the concept, as in the public file (`load("sea")`), with its thresholds. Street and Kim let the first and the
+    second decide, and call the other side 1.
 
     Parameters
     ----------
     seed : int
         Same seed, same examples.
     length : int
-        How many, in as many concepts of equal length as there are thresholds.
+        How many, in concepts of equal length, one for each threshold.
     thresholds : sequence of float
         One for each concept.
     noise : float
