@@ -16,7 +16,7 @@ _swept: set[str] = set()
 
 @contextmanager
 def _named(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Errors name the file that was asked for, not the scratch file beside it."""
+    """Name the requested file in errors, not the scratch file beside it."""
     try:
         yield
     except OSError as error:
@@ -53,7 +53,7 @@ def write(path: str | os.PathLike[str], content: bytes) -> None:
 
 @contextmanager
 def scratch(path: str | os.PathLike[str], mode: int | None = None) -> Iterator[IO[bytes]]:
-    """A file of a name nobody can foresee, moved to `path` at the end; after an error it is gone."""
+    """A file with an unpredictable name, moved to `path` at the end; removed after an error."""
     import tempfile  # takes a while, and many runs write nothing
 
     folder, name = os.path.split(path)
@@ -70,7 +70,7 @@ def scratch(path: str | os.PathLike[str], mode: int | None = None) -> Iterator[I
 
 
 def sweep(folder: str | os.PathLike[str], name: str = "") -> None:
-    """Remove scratch files, of the file of this name or of any, that are too old to be in the making still."""
+    """Remove scratch files, of the file of this name or of any, that are too old to be still in use."""
     before = time.time() - ABANDONED
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
@@ -81,7 +81,7 @@ def sweep(folder: str | os.PathLike[str], name: str = "") -> None:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Raise the OSError that writing the file would end in, before any work is done for it."""
+    """Raise the OSError that writing the file would raise, before any work is done for it."""
     if os.path.isdir(path):
         raise IsADirectoryError(21, "is a folder", os.fspath(path))
     if os.path.exists(path) and not os.path.isfile(path):

@@ -19,7 +19,7 @@ FLAGS, KIND, GROUP = (
 
 
 class Head(NamedTuple):
-    """What every record begins with."""
+    """The head of every record."""
 
     key: int
     kind: int

@@ -1,7 +1,7 @@
 """Many keyed streams, one record each: a customer, a shop or a model, watched as by its own detector.
 
-:class:`Bank` takes arrays of (key, y_true, y_pred) in the order of arrival and gives the drifts with their keys, the
-same as one detector for each key would. The budget is global: `arl` counts the events of all streams together, and
+:class:`Bank` reads arrays of (key, y_true, y_pred) in order of arrival and gives the drifts with their keys, the same
+as one detector for each key would. The budget is global, as `arl` counts the events of all streams together.
 :meth:`Bank.discoveries` names streams so that few of them are named in error.
 """
 
@@ -49,15 +49,15 @@ class Bank:
     groups : mapping from names to detectors, optional
         Settings for groups of streams, of the same kind and with the same labels; LFR with the same number of decays.
     group_of : mapping or callable, optional
-        From a key to the name of its group. A key that is not there, or for which it returns None, has the settings
-        of `detector`. Asked once, when a key appears.
+        From a key to the name of its group, called once, when a key appears. A missing key, or one that maps to None,
+        has the settings of `detector`.
     max_streams : int
         The limit on streams; a batch that would exceed it is rejected as a whole.
 
     Attributes
     ----------
     events : int
-        Events taken, in all streams.
+        Events of all streams.
     findings : list of KeyedFinding
         All findings of the last call, in order: drifts and how they ended.
     threads : int
@@ -135,7 +135,7 @@ class Bank:
         strata: npt.ArrayLike | None = None,
         probability: Any = None,
     ) -> list[KeyedFinding]:
-        """Take events of many streams, in the order of arrival, and give the drifts; `findings` has everything.
+        """Process events of many streams, in order of arrival, and return the drifts; `findings` has everything.
 
         The whole batch is checked first, so an error changes nothing.
 
@@ -163,7 +163,7 @@ class Bank:
 
     @property
     def detector(self) -> RecordDetector:
-        """A detector with the settings of streams without a group, that has seen nothing."""
+        """A detector with the settings of streams without a group, and no events."""
         return self._settings.detectors[0].clone()
 
     def _update(self, keys: Any, truths: Codes, preds: Codes) -> list[KeyedFinding]:
@@ -254,7 +254,7 @@ class Bank:
         return events, since
 
     def _slots(self, keys: Any) -> Array:
-        """Where the records of these streams lie; a key that is not there is a KeyError."""
+        """The slots of these streams; an unknown key is a KeyError."""
         slots = self._keys.find(classify_keys(keys))
         if (slots < 0).any():
             missing = int((slots < 0).argmax())
@@ -280,7 +280,7 @@ class Bank:
         return bool(self._keys.find(classify_keys([key]))[0] >= 0)
 
     def __getitem__(self, key: Hashable) -> RecordDetector:
-        """A detector of its own as the stream is now; events that it is given are not the bank's."""
+        """A copy of the stream's detector; events given to it are not the bank's."""
         key = canonical(key)
         if (slot := int(self._keys.find(classify_keys([key]))[0])) < 0:
             raise KeyError(key)
@@ -333,7 +333,7 @@ class Bank:
         return evicted
 
     def _closed(self, slots: Array) -> list[KeyedFinding]:
-        """The drifts that are open in these streams end without a verdict."""
+        """End the open drifts of these streams without a verdict."""
         found = []
         for slot in slots.tolist():
             head, detector = head_of(self._arena.view(slot)), self._settings.detectors[0]
@@ -490,7 +490,7 @@ class Bank:
 
     @classmethod
     def from_bytes(cls, saved: bytes, *, group_of: GroupOf | None = None, max_streams: int | None = None) -> Bank:
-        """Bring back what :meth:`to_bytes` gave, with this `max_streams` if given; a ValueError if it cannot have."""
+        """Load what :meth:`to_bytes` gave, with this `max_streams` if given; anything else is a ValueError."""
         found = unpack(saved)
         if found.kind != "Bank":
             raise ValueError(f"this is the state of {found.kind}, not of a bank")

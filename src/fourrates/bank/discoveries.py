@@ -25,7 +25,7 @@ def e_values(
     """For each stream a value whose mean is at most one while nothing changes; `begun` were before it."""
     if isinstance(detectors[0], LFR):
         level = np.array([_false_alarms(own) for own in detectors if isinstance(own, LFR)])[heads["group"]]
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # alarms to expect of a stable stream
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # expected alarms of a stable stream
             false = np.exp(level * begun) * np.expm1(level * (heads["events"] - begun))
             return np.where(heads["alarmed"], 1 / false, 0.0)
     alarms = evidence_shares(detectors, heads["group"], records)
@@ -39,7 +39,7 @@ def e_values(
 
 
 def evidence_shares(detectors: Sequence[RecordDetector], groups: Array, records: Array) -> npt.NDArray[np.float64]:
-    """The evidence for a change in each stream, as a share of what an alarm takes; for FourRates."""
+    """The evidence for a change in each stream, as a share of an alarm; for FourRates."""
     shares = np.empty(len(records))
     for group, rules in enumerate(_evidence_rules(detectors)):
         own = groups == group

@@ -1,7 +1,7 @@
 """Keys of streams to slots 0, 1, ...: integers by a compiled index, everything else by a dictionary.
 
-Keys are equal as Python's are: 2, 2.0 and numpy.int64(2) are one key, "2" is another. Nothing that is missing (None,
-nan, a null) and nothing that cannot be hashed is a key.
+Keys are equal as Python's are: 2, 2.0 and numpy.int64(2) are one key, "2" is another. Missing values (None, nan, a
+null) and unhashable ones are no keys.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Sorted:
     size: int
     integers: list[tuple[Array | None, Array, bool]]  # places, 64 bits, whether negative ones mean 2**64 more
     others: list[tuple[Array | None, Sequence[Hashable]]]
-    positions: Array | None = None  # where there are such, the keys are these positions among the parts
+    positions: Array | None = None  # if given, the keys are these positions among the parts
 
 
 def classify_keys(keys: Any) -> Sorted:
@@ -248,7 +248,7 @@ class Keys:
         self.size = size
 
     def arrange(self, numbers: Array, kinds: Array, names: dict[int, Hashable]) -> None:
-        """Know the keys with these numbers and kinds, in slots 0, 1, ...; the others by their names."""
+        """Load the keys with these numbers and kinds, in slots 0, 1, ...; the others by their names."""
         if numbers.size > self.most or (kinds > OTHER).any():
             raise ValueError(f"{numbers.size:,} keys; at most {self.most:,} are possible")
         slots = np.arange(numbers.size, dtype=np.int32)
@@ -283,7 +283,7 @@ def _put_together(keys: Sorted, integers: Any, others: Any) -> Slots:
 
 
 def key_at(keys: Any, position: int) -> object:
-    """One of the keys that were given, as a bank has it."""
+    """One of the given keys, as a bank has it."""
     return keys[position].as_py() if hasattr(keys[position], "as_py") else canonical(keys[position])
 
 
@@ -299,7 +299,7 @@ def key_to_json(key: Any) -> Any:
 
 
 def key_from_json(saved: Any) -> Hashable:
-    """The key that :func:`key_to_json` was given."""
+    """The key given to :func:`key_to_json`."""
     match saved:
         case {"tuple": list(parts)}:
             return tuple(key_from_json(part) for part in parts)

@@ -33,7 +33,7 @@ class References(Mapping[Hashable, "Counts"]):
         return len(self._counts)
 
     def add(self, given: Mapping[Any, Any]) -> None:
-        """Take in more of them; all or none. A key that is there already must have the same counts."""
+        """Add more of them, all or none. An existing key must have the same counts."""
         new: dict[Hashable, Counts] = {}
         for key, confusion in given.items():
             name = canonical(key)
@@ -46,11 +46,11 @@ class References(Mapping[Hashable, "Counts"]):
         self._counts |= new
 
     def replace(self, key: Hashable, counts: Counts) -> None:
-        """Give a key another one."""
+        """Replace the reference of a key."""
         self._counts[canonical(key)] = counts
 
     def numbers(self, keys: Sequence[Hashable]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Observations and right ones of each class for these keys, by code; zero for keys that are not here."""
+        """Observations and right ones of each class for these keys, by code; zero for unknown keys."""
         shape = len(keys), len(self._labels.values)
         given, ones = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
         here = [i for i, key in enumerate(keys) if key in self._counts]

@@ -1,7 +1,7 @@
 """The settings of a bank's streams: a detector for each group, and references by key.
 
-:class:`Settings` checks that the detectors go together, names the group of a key, gives the detector of a stream, and
-is the part of a saved bank that is not records.
+:class:`Settings` checks that the detectors are compatible, names the group of a key, gives the detector of a stream,
+and is the part of a saved bank besides its records.
 """
 
 from __future__ import annotations
@@ -74,14 +74,14 @@ class Settings:
         return groups
 
     def detector_of(self, key: Hashable, group: int) -> RecordDetector:
-        """A detector as for this stream, its reference among its settings; not to be changed."""
+        """A shared detector for this stream, its reference among its settings; not to be changed."""
         detector = self.detectors[group]
         if self.references is None or key not in self.references:
             return detector
         return _with_reference(detector, self.references[key])
 
     def check_references(self, keys: Sequence[Hashable], records: npt.NDArray[np.uint8]) -> None:
-        """Raise a ValueError unless the record of each key holds that key's reference, or has left it for good."""
+        """Raise a ValueError unless the record of each key has that key's reference, or has left it for good."""
         assert self.references is not None
         first = self.detectors[0]
         assert isinstance(first, FourRates)
@@ -142,7 +142,7 @@ class Settings:
 
 
 def _blank(detector: object, name: str | None, first: RecordDetector) -> RecordDetector:
-    """A clone of a group's detector, if it goes with the first."""
+    """A clone of a group's detector, if compatible with the first."""
     what = "the detector" if name is None else f"group {name!r}"
     if not isinstance(detector, RecordDetector):
         raise TypeError(f"{what} is neither a FourRates nor an LFR: {detector!r}")

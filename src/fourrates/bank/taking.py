@@ -53,7 +53,7 @@ def processors() -> int:
 
 
 def take(arena: Arena, detectors: Sequence[RecordDetector], batch: Batch, threads: int) -> Found:
-    """Take a batch, whose streams have the settings of their group's detector; findings in the order of arrival."""
+    """Process a batch of streams with the settings of their group's detector; findings in order of arrival."""
     shares = batch.shares(threads)
     if len(shares) < 2:
         found = _take(arena, detectors, batch, 0, batch.slots.size)

@@ -15,7 +15,7 @@ from fourrates.kernel.baselines import ErrorRate
 
 
 class DDM(CountingDetector, ErrorRate):
-    r"""Drift Detection Method (DDM): an alarm when the error rate rises above the best it has been.
+    r"""Drift Detection Method (DDM): an alarm when the error rate rises above its best.
 
     As long as the concept is stable and the model learns, its error rate falls. After i events with error rate
     :math:`p_i` its deviation is :math:`s_i = \sqrt{p_i (1 - p_i) / i}`. DDM remembers :math:`p_{min}` and
@@ -32,8 +32,8 @@ class DDM(CountingDetector, ErrorRate):
     warn, detect : float
         Deviations above the minimum at which it warns and reports.
     minimum : int
-        The first event, counted from 1 since the last drift, at which p is trusted. Neither the minimum is taken nor
-        anything tested before.
+        The first event, counted from 1 since the last drift, at which p is trusted. Before it there is no minimum and
+        no test.
     labels : iterable of hashables
         The classes, two or more.
     positive : label, optional

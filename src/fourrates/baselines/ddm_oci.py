@@ -39,8 +39,8 @@ class DDMOCI(CountingDetector, Recall):
     warn, detect : float
         Deviations below the maximum at which it warns and reports.
     minimum : int
-        The first example of the class, counted from 1 since the last drift, at which R is trusted. Neither the maximum
-        is taken nor anything tested before.
+        The first example of the class, counted from 1 since the last drift, at which R is trusted. Before it there is
+        no maximum and no test.
     labels : iterable of hashables
         The classes, two or more.
     positive : label, optional

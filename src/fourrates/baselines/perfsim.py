@@ -40,9 +40,8 @@ class PerfSim(CountingDetector, Similarity):
 
     Notes
     -----
-    - *The threshold* is the user's in the paper; 0.98 is its advice according to a public implementation by others.
-      With the 500 events of a batch here, a balanced classifier with accuracy 0.8 stays above it but for about one
-      batch in 200.
+    - *The threshold* is the user's in the paper; a public implementation by others advises 0.98. With the 500 events of
+      a batch here, a balanced classifier with accuracy 0.8 stays above it in all but one of about 200 batches.
     - *The warning* is not in the paper. It lasts from one batch to the next; one that leads to a drift begins with the
       first event of its first batch.
     - *Ties*: a similarity equal to a threshold has not fallen below it.

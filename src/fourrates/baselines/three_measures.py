@@ -33,9 +33,9 @@ class ThreeMeasures(CountingDetector, Measures):
     Parameters
     ----------
     warn, detect : float
-        Standard errors below the mean at which it warns and reports. One value by itself scatters about a mean of 10 by
-        :math:`\sqrt{11} = 3.3` of them, and the error itself is an estimate: 15 leaves about one false alarm in 350
-        batches.
+        Standard errors below the mean at which it warns and reports. One value by itself varies about a mean of 10 by
+        :math:`\sqrt{11} = 3.3` of them, and the error itself is an estimate. A default of 15 leaves about one false
+        alarm in 350 batches.
     batch : int
         Events in a batch.
     history : int

@@ -4,8 +4,8 @@ With independent bits, ones with probability p, R moves from r to eta r or to et
 points of [0, 1]; a value between two of them is split so that the mean is kept (Brook and Evans, 1972). The share of
 those still inside that leaves the bounds at a step settles to the hazard of the rate.
 
-The points lie closer near 0 and 1. A long run of equal bits brings R there by a constant factor a step, so that it
-takes several more observations to reach 0.997 than 0.995; equally spaced points would blur that.
+The points lie closer near 0 and 1. A long run of equal bits brings R there by a constant factor a step, so it takes
+several more observations to reach 0.997 than 0.995; equally spaced points would blur that.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def settled(decay: float, rate: float) -> Values:
 
 
 def asymptotic_bounds(decay: float, rate: float, level: float, sides: Sides) -> tuple[float, float]:
-    """The bounds that the exact null gives after very many observations, found without building its table."""
+    """The exact null's bounds after very many observations, without building its table."""
     lower = _lower(decay, rate, level) if sides != "up" else UNWATCHED[0]
     upper = 1.0 - _lower(decay, 1.0 - rate, level) if sides != "down" else UNWATCHED[1]
     return lower, upper
@@ -89,7 +89,7 @@ def survival(decay: float, before: float, after: float, within: tuple[float, flo
 
 
 def run(decay: float, rate: float, within: tuple[float, float], mass: Values, steps: int) -> Values:
-    """Carry the law on, in place, and return what leaves the bounds at each step."""
+    """Advance the law in place, and return the share that leaves the bounds at each step."""
     from fourrates.kernel.chain import passage
 
     left = np.empty(steps)

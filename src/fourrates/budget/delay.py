@@ -72,14 +72,14 @@ def expected_delay(detector: LFR, before: npt.ArrayLike, after: npt.ArrayLike, h
     """Predict which changes this detector would catch, and when.
 
     The stream is taken to have been stable for long before the change. Recalls of different classes are independent,
-    and so are precisions; a recall and a precision share bits, so the better of the two families counts, and so does
-    the better of the statistics of one rate. So the chance given is a little too low rather than too high. For any
-    other detector, or a short history, see :func:`~fourrates.budget.simulation.simulated_delay`.
+    and so are precisions; a recall and a precision share bits, so only the better family counts, and only the best
+    statistic of a rate. So the result is a little too low rather than too high. For any other detector, or a short
+    history, see :func:`~fourrates.budget.simulation.simulated_delay`.
 
     Parameters
     ----------
     detector : LFR
-        Any, whatever it has seen.
+        Any; its own events do not matter.
     before, after : K x K arrays
         Probabilities or counts, by true class and then by predicted class.
     horizon : int

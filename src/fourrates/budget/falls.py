@@ -25,7 +25,7 @@ Matrix = npt.NDArray[np.float64]
 
 POINTS = (2.0, 5.0, 10.0, 20.0)
 STREAMS, FEWEST = 100, 12  # for each fall; the median of 100 has a standard error of about 12 %
-EVENTS = 3_000_000  # drawn for a fall, about this number, before there are fewer streams
+EVENTS = 3_000_000  # drawn for a fall, about; beyond, fewer streams are drawn
 PATIENCE = 4.0  # times the best case of a fall: how far to look ahead
 LOST = 0.4  # of the budget; by then a third of stable streams have had a false alarm
 LONGEST = 4_000_000  # events; a fall that takes longer at best is not simulated
@@ -69,7 +69,7 @@ class Fall:
         return math.sqrt(self.found * (1 - self.found) / self.streams) if self.streams else 0.0
 
     def to_dict(self, per_day: float | None = None) -> dict[str, Any]:
-        """Plain values, as JSON has them; the delay in days as well where the events a day are known."""
+        """Plain values for JSON; the delay in days as well if the events a day are known."""
         days = None if per_day is None or self.median is None else round(self.median / per_day, 4)
         return {
             "rate": self.rate,
@@ -86,7 +86,7 @@ class Fall:
 
 
 def fallen(confusion: npt.ArrayLike, which: int, points: float) -> Matrix | None:
-    """The confusion matrix once the recall of a class fell, errors shared as before; None where it is not that high."""
+    """The confusion matrix after the recall of a class fell, errors shared as before; None if it is too low."""
     if not points > 0:
         raise ValueError(f"a fall of {points:g} points: a fall is a positive number of points")
     matrix = probabilities(confusion, len(np.asarray(confusion)))

@@ -20,8 +20,8 @@ from fourrates.budget.chain import Sides
 from fourrates.null import check_decay, check_level
 
 RATES = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99)  # the hazard of a rate p is that of 1 - p, sides swapped
-LARGEST = 0.4  # level that is tried
-SAFER = 0.98  # by this a level is multiplied until it keeps the budget
+LARGEST = 0.4  # smallest level tried
+SAFER = 0.98  # factor for a level until it keeps the budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class Design:
     detect : float
         The detection level that keeps it, as :class:`~fourrates.LFR` takes it.
     run_lengths : dict
-        From the value of a rate to the run length, in events, if all rates had that value and none of their alarms
-        coincided; infinite where none can alarm. The least of them is the one asked for, or slightly above.
+        From the value of a rate to the run length in events, if all rates had that value and no alarms coincided;
+        infinite if none can alarm. The least of them is `arl` or slightly above.
     """
 
     arl: float

@@ -134,7 +134,7 @@ class Draw:
         matrix = probabilities(confusion, len(detector.labels.values))
         self.classes = len(matrix)
         self.edges = np.cumsum(matrix)
-        self.edges[np.flatnonzero(matrix)[-1] :] = np.inf  # what rounding leaves goes to the last possible cell
+        self.edges[np.flatnonzero(matrix)[-1] :] = np.inf  # the last possible cell gets the rounding error
 
     def __call__(self, random: np.random.Generator, size: int) -> Pairs:
         """True and predicted classes of some events."""

@@ -32,7 +32,7 @@ class Detector(Pairs):
     Attributes
     ----------
     events : int
-        Events taken since construction or :meth:`reset`.
+        Events since construction or :meth:`reset`.
     findings : tuple of Finding
         All findings of the last call, in order: drifts and, for FourRates, how they ended.
     drift_detected : bool
@@ -68,14 +68,14 @@ class Detector(Pairs):
 
     @classmethod
     def _least_size(cls, about: Mapping[str, Any]) -> int:
-        """Bytes that the state of a detector with these parameters, which may be any, has at least."""
+        """The fewest bytes of a detector's state with these parameters, which may be any."""
         labels = about.get("labels")
         if not isinstance(labels, list):
             raise ValueError("the saved state has no labels")
         return 8 * len(labels) ** 2
 
     def _unjudged(self) -> int:
-        """How many of the last events wait for a verdict that will be about all of them."""
+        """How many of the last events wait for a verdict on all of them."""
         return 0
 
     # What every detector does -------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ class Detector(Pairs):
         probability: Any = None,
         first_only: bool = False,
     ) -> Drifts:
-        """Take many events, with the same result as one at a time, only faster.
+        """Process many events, with the same result as one at a time, only faster.
 
         The whole batch is checked first, so an error changes nothing.
 
@@ -100,8 +100,8 @@ class Detector(Pairs):
         strata : array of int, optional
             For FourRates with strata: the stratum of each event, from 0 up.
         probability : mapping from labels to numbers, or array of shape (events, 2), optional
-            For FourRates with ``sampled=True``: with which probability an event was drawn for labelling, for each
-            prediction that it might have had; the same for all, or event by event.
+            For FourRates with ``sampled=True``: the probability of drawing an event for labelling, for each prediction
+            it might have had. The same for all, or event by event.
         first_only : bool
             Stop after the first drift.
 
@@ -138,7 +138,7 @@ class Detector(Pairs):
         start: int = 0,
         strata: npt.NDArray[Any] | None = None,
     ) -> tuple[int, tuple[Finding, ...]]:
-        """Take events given as class codes, from `start` on and up to the first that shows something.
+        """Process events given as class codes, from `start` up to the first finding.
 
         For callers who read labels themselves, in the order of :attr:`labels`. Call again with the rest: no more than
         some ten thousand events are processed at a time.
@@ -146,7 +146,7 @@ class Detector(Pairs):
         Returns
         -------
         taken : int
-            How many events were taken.
+            How many events were processed.
         findings : tuple of Finding
             The findings of the last of them.
         """
@@ -206,13 +206,13 @@ class Detector(Pairs):
 
     @property
     def warning_since(self) -> int | None:
-        """The event that opened the present warning."""
+        """The event that opened the warning."""
         since = self._progress()[1]
         return None if since < 0 else since
 
     @property
     def status(self) -> Status:
-        """How things are after the last update."""
+        """The state after the last update."""
         return "drifted" if self.drift_detected else "warning" if self.warning_detected else "stable"
 
     def _keep_from(self) -> int:
@@ -239,7 +239,7 @@ class Detector(Pairs):
 
     @classmethod
     def from_bytes(cls, saved: bytes) -> Self:
-        """Bring back what :meth:`to_bytes` saved; bytes that it cannot have saved are a ValueError."""
+        """Load what :meth:`to_bytes` saved; anything else is a ValueError."""
         found = unpack(saved)
         if found.kind != cls.__name__:
             raise ValueError(f"this is the state of {found.kind}, not of {cls.__name__}")
@@ -269,12 +269,12 @@ class Detector(Pairs):
         return f"{type(self).__name__}({parameters})"
 
     def _update_in(self, stratum: int | None, y_true: Any, y_pred: Any) -> Drift | None:
-        """Take an event of a stratum."""
+        """Process an event of a stratum."""
         drifts = self.update_many([y_true], [y_pred], strata=None if stratum is None else [stratum])
         return drifts[0] if drifts else None
 
     def _update_spelled(self, y_true: object, y_pred: object) -> Drift | None:
-        """Take an event whose labels are not labels as they are, but may be spelled like some."""
+        """Process an event whose labels are unknown but may be spelled like known ones."""
         labels = self._labels
         for name, label in (("y_true", y_true), ("y_pred", y_pred)):
             if labels.read(label) < 0:
@@ -290,7 +290,7 @@ class CountingDetector(Detector, Baseline):
     _names: tuple[str, ...]
 
     def _begin_watching(self, parameters: dict[str, Any]) -> int:
-        """As `_begin`, for a detector that watches one class among any number of them; the code of that class."""
+        """As `_begin`, for a detector that watches one class of many; returns its code."""
         self._begin({**parameters, "positive": None})
         positive = plain(parameters["positive"])
         if len(self._labels.values) == 2:

@@ -57,8 +57,8 @@ class FourRates(RecordDetector):
     warn : float, optional
         Events between two false warnings; a tenth of `arl` if not given.
     reference : K x K counts, or a pair of arrays (y_true, y_pred), optional
-        The classifier as you shipped it: its confusion counts on the validation set, by true class, then by predicted
-        class, in the order of `labels`. Without one the stream is compared with its own past. Pairs in their original
+        The classifier as you shipped it: confusion counts of the validation set by true, then predicted class, in the
+        order of `labels`; or its pairs. Without one the stream is compared with its own past. Pairs in their original
         order also show how much errors cluster, before the first event is watched.
     after : {"hold", "restart"}
         What happens after a drift. "hold": normal is kept, and the drift is open until it is withdrawn, recovered or
@@ -93,8 +93,8 @@ class FourRates(RecordDetector):
         :class:`~fourrates.LabelPlan` draws them. Each event then needs its probabilities; evidence, rates and intervals
         are about all events. For two labels.
     rates : iterable of str, optional
-        The recalls that may raise an alarm, such as ``["tpr"]``: the whole budget is theirs, each alone. All if not
-        given.
+        The recalls that may raise an alarm, such as ``["tpr"]``; each is watched alone and they share the whole budget.
+        All if not given.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class FourRates(RecordDetector):
     >>> print(drift)
     drift at 5,109, started about 4,975: tnr up: 0.807 -> 0.938; tpr down: 0.726 -> 0.334
 
-    What became of it, and how tpr is now:
+    How it ended, and tpr now:
 
     >>> for finding in detector.findings:
     ...     print(finding)
@@ -241,7 +241,7 @@ class FourRates(RecordDetector):
         return 1 if asked is None else int(SEASONS.get(asked, asked))
 
     def _tolerances(self) -> list[float]:
-        """By class, as a number between 0 and 1."""
+        """By class, a number between 0 and 1."""
         asked, recalls = self.parameters["tolerance"], self._names[: len(self._labels.values)]
         if asked is None:
             asked = LEARNING if self.parameters["learning"] else 0.0
@@ -254,7 +254,7 @@ class FourRates(RecordDetector):
         return [float(by_rate.get(rate, 0.0)) for rate in recalls]
 
     def tolerance_in_words(self) -> str | None:
-        """That small changes are ignored, as a sentence; None if they are not."""
+        """The tolerance as a sentence; None if there is none."""
         asked = self._tolerances()
         points = [f"{100 * share:.3g} point{'' if 100 * share == 1 else 's'}" for share in asked]
         if not any(asked):
@@ -327,18 +327,18 @@ class FourRates(RecordDetector):
                 self._release()
         return finding
 
-    # How things are -------------------------------------------------------------------------------------------
+    # State ----------------------------------------------------------------------------------------------------
 
     @property
     def status(self) -> Status:
-        """How things are: "drifted" while a drift is open."""
+        """The state: "drifted" while a drift is open."""
         if self.drift_detected or self._fields()["episode"]["at"]:
             return "drifted"
         return "warning" if self.warning_detected else "stable"
 
     @property
     def evidence(self) -> float:
-        """All evidence for a change, as a share of what an alarm takes."""
+        """All evidence for a change, as a share of an alarm."""
         return float(self._evidence_rules.evidence(self.record_bytes)[0] / self._evidence_rules.threshold)
 
     @property
@@ -387,7 +387,7 @@ class FourRates(RecordDetector):
 
     @property
     def volumes(self) -> tuple[float, ...]:
-        """Events of each class since the last alarm, whether labelled or not, but for a factor."""
+        """Events of each class since the last alarm, whether labelled or not, up to a factor."""
         record = self._fields()
         return tuple((record["sample"]["volume"] if self.parameters["sampled"] else record["counts"].sum(1)).tolist())
 
@@ -436,7 +436,7 @@ def _clustering(y_true: Any, y_pred: Any, labels: Labels) -> list[Any]:
 
 
 def confusion_counts(reference: Any, labels: Labels) -> npt.NDArray[np.int64]:
-    """The K x K counts of a reference, in the order of the labels as given; or from the pairs of a validation set."""
+    """The K x K counts of a reference, counts or pairs, in the order of the labels as given."""
     classes = len(labels.values)
     if _are_pairs(reference, labels):
         truths, preds = labels.encode(reference[0], "reference"), labels.encode(reference[1], "reference")

@@ -58,8 +58,8 @@ class LFR(RecordDetector):
         Level of the detection bounds, the paper's :math:`\epsilon`; smaller than `warn`. 1e-5 if neither it nor `arl`
         is given.
     arl : float, optional
-        Instead of `detect`: how many events of a stable stream there should be, on average, between two false alarms;
-        see :func:`fourrates.budget.design`. For a budget, :class:`~fourrates.FourRates` finds more.
+        Instead of `detect`: the mean events between two false alarms of a stable stream; see
+        :func:`fourrates.budget.design`. For a budget, :class:`~fourrates.FourRates` finds more.
     labels : iterable of hashables
         The classes. Two make the four rates, more make ``recall:<label>`` and ``precision:<label>``.
     positive : label, optional
@@ -193,7 +193,7 @@ class LFR(RecordDetector):
         return [value.get(rate, default) for rate in self._names]
 
     def _set_up(self, watches: list[list[Watch]], sides: list[Sides], null: Null) -> None:
-        """Look the bounds of every statistic up, in one table for each decay."""
+        """Look up the bounds of every statistic, in one table for each decay."""
         levels: dict[float, set[float]] = {}
         for own in watches:
             for decay, warn, detect in own:
@@ -274,7 +274,7 @@ class LFR(RecordDetector):
 
 
 def _stored(value: Any) -> Any:
-    """A parameter in a form of its own that JSON keeps."""
+    """A parameter as JSON keeps it."""
     if isinstance(value, Mapping):
         return {name: _stored(part) for name, part in value.items()}
     if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):

@@ -21,7 +21,7 @@ LARGEST = 2.0 ** (ODDS // 2 // A_DOUBLING)  # ratio of two probabilities
 
 
 def both_probabilities(probability: Any, labels: Labels, size: int) -> npt.NDArray[np.float64]:
-    """With which probability each event would be drawn for each prediction, in the order of the codes; checked.
+    """The checked probability of each event to be drawn, for each prediction in the order of the codes.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ import numpy.typing as npt
 Season = Literal["day", "week"]
 SEASONS: dict[Any, int] = {"day": 24, "week": 7}  # strata
 PERIODS = {"day": 4, "week": 2}  # full ones before a season is chosen
-MOST = 8  # that are looked at
+MOST = 8  # that are examined
 HOUR, DAY = 3_600_000_000, 86_400_000_000
 SHUFFLES = 2_000
 LEVEL = 0.005

@@ -137,7 +137,7 @@ class _Identified(Events):
 
 
 class _Look:
-    """All that is followed while events go by."""
+    """Everything followed while events pass."""
 
     def __init__(self, events: Events) -> None:
         self._events = events
@@ -155,7 +155,7 @@ class _Look:
 
     def _take(self, table: Table, batch: Batch) -> None:
         columns, classes = self._events.columns, len(self._events.labels.values)
-        if not self.counts.size:  # the classes are known now
+        if not self.counts.size:  # the classes are known by now
             self.counts = np.zeros((classes, classes), np.int64)
             self.errors, self.hours = Errors(classes), Hours(classes)
         cells = batch.truths.astype(np.int64) * classes + batch.preds
@@ -182,7 +182,7 @@ class _Look:
 
 
 def _correlations(errors: Errors, names: Sequence[str]) -> tuple[dict[str, float], tuple[str, ...]]:
-    """By recall, the correlation of its errors; and those beyond what chance makes."""
+    """By recall, the correlation of its errors; and those beyond chance."""
     known = {name: float(value) for name, value in zip(names, errors.correlations(), strict=False) if value == value}
     chance = dict(zip(names, ERRORS / np.sqrt(np.maximum(errors.pairs(), 1)), strict=False))
     return known, tuple(name for name, value in known.items() if value > chance[name])

@@ -66,7 +66,7 @@ class Hours:
         self.too_long = False
 
     def take(self, times: npt.NDArray[np.datetime64], truths: npt.NDArray[np.uint16], wrong: Numbers) -> None:
-        """Take events in; those without a time are passed over."""
+        """Count events; those without a time are skipped."""
         there = ~np.isnat(times)
         if self.too_long or not there.any():
             return

@@ -59,7 +59,7 @@ class Errors:
         n, wrong, pairs, both = self._counts.astype(np.float64)
         p = wrong / np.maximum(n, 1)
         spread = p * (1 - p)
-        # A stream's own rate is estimated from the bits it is taken off of, which costs one of them.
+        # A stream's own rate is estimated from the same bits, which costs one of them.
         own = np.where(pairs > 0, both - pairs * p * p + spread, 0.0)
         over, under = (parts.reshape(-1, self._classes).sum(0) for parts in (own, pairs * spread))
         found = np.full(self._classes, np.nan)
@@ -86,7 +86,7 @@ class Clock:
         self.last: int | None = None
 
     def take(self, times: npt.NDArray[np.datetime64], keys: Whole | None) -> None:
-        """Take times in; those that are unknown are passed over."""
+        """Count times; unknown ones are skipped."""
         there = ~np.isnat(times)
         micros = times.astype("M8[us]").astype(np.int64)[there]
         self.known, self.unknown = self.known + micros.size, self.unknown + times.size - micros.size

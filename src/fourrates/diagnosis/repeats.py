@@ -23,7 +23,7 @@ KEY = b"fourrates: ids  "  # fixed, so the same input gives the same answer
 
 
 class Ids:
-    """Counts ids met before, in bounded memory.
+    """Counts repeated ids, in bounded memory.
 
     When too many differ, only those are kept whose fingerprint ends in enough zeros, and counts are scaled up.
     """
@@ -36,7 +36,7 @@ class Ids:
 
     @property
     def repeated(self) -> int:
-        """Events whose id was met before."""
+        """Events with a repeated id."""
         return self._repeated
 
     @property
@@ -45,7 +45,7 @@ class Ids:
         return self._zeros > 0
 
     def take(self, ids: Any) -> None:
-        """Take ids in; those that are missing are none."""
+        """Count ids; missing ones are skipped."""
         if hasattr(ids, "null_count"):
             ids = ids.drop_null() if ids.null_count else ids
         elif isinstance(ids, list):
@@ -80,7 +80,7 @@ class Rows:
         self._alike = np.zeros(2, np.int64)
 
     def take(self, *columns: npt.NDArray[Any]) -> None:
-        """Take rows in; all columns have the same length and hold whole numbers, times or fractions."""
+        """Count rows; all columns have the same length and hold whole numbers, times or fractions."""
         mixed = np.full(columns[0].size, 0x9E3779B97F4A7C15, np.uint64)
         for column in columns:
             mixed = _stirred(mixed ^ _bits(column))

@@ -23,12 +23,12 @@ SHOWN = 12  # classes listed one by one
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """Events that are there more than once.
+    """Duplicate events.
 
     Attributes
     ----------
     ids : int or None
-        Events whose id was met before; None where there is no column of ids.
+        Events with a repeated id; None without a column of ids.
     estimated : bool
         Whether there were too many different ids to count them one by one.
     rows : int or None
@@ -45,7 +45,7 @@ class Repeats:
 
 @dataclass(frozen=True, slots=True)
 class Clocked:
-    """When the events were.
+    """The times of the events.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Clocked:
     utc : bool
         Whether they are in UTC.
     per_day : float or None
-        Events a day; None where all have the same time.
+        Events a day; None if all have the same time.
     days : (int, int, int) or None
         Events of a quiet day, a middling and a busy one; None with fewer than three whole days.
     unknown : int
@@ -98,7 +98,7 @@ class Diagnosis:
     correlated : tuple of str
         The recalls whose errors are correlated beyond three standard errors.
     dispersion : mapping
-        By recall, how much more it scatters than with independent events, as FourRates finds it at the end.
+        By recall, its dispersion as FourRates finds it at the end, 1 for independent events.
     cycles : tuple of Cycle
         Daily and weekly courses of errors and of class shares.
     repeats : Repeats
@@ -112,7 +112,7 @@ class Diagnosis:
     drifts : int
         Drifts that FourRates finds here with this budget; rates and mix are then those of several concepts together.
     falls : tuple of Fall
-        What size of fall would be found how soon.
+        How soon falls of each size would be found.
     said : tuple of str
         The automatic choices, in sentences.
     labelled_otherwise : str or None
@@ -307,7 +307,7 @@ class Diagnosis:
         return f"<Diagnosis: {self.headline()}; {len(self.problems)} to look at>"
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values that JSON can have."""
+        """Everything as plain values for JSON."""
         clock = self.clock
         times = (
             {}

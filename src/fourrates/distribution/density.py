@@ -103,9 +103,8 @@ class RankTest(_ByDensity):
 
     Notes
     -----
-    The paper could not be read for this beyond its abstract. It estimates the density of a binary representation of the
-    data; here it is a kernel density on features of one scale, with the label as columns beside them, which needs no
-    choice of such a representation.
+    Only the paper's abstract could be read. It estimates the density of a binary representation of the data. Here it is
+    a kernel density on features of one scale, with the label as columns beside them, which needs no such choice.
 
     References
     ----------

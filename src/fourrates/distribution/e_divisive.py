@@ -35,9 +35,9 @@ class EDivisive(WindowWatch):
 
         n m / (n + m) * (2 E|X - Y|^alpha - E|X - X'|^alpha - E|Y - Y'|^alpha)
 
-    The best of all segments is accepted if its
-    p-value is at most `level`: rows are permuted within the segments, and (1 + the permutations whose best split is as
-    good) / (`permutations` + 1) counts. Then its two parts are segments, and so on, until a split is not accepted.
+    The best split of all segments is accepted if its p-value is at most `level`. Rows are permuted within the segments,
+    and the p-value is (1 + the permutations with a split as good) / (`permutations` + 1). Then its two parts are
+    segments, and so on, until a split is not accepted.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class EDivisive(WindowWatch):
 
 
 def _p_value(statistic: float, segments: list[_Segment]) -> float:
-    """Of the best split of all segments, whose permutations are taken together, one of each at a time."""
+    """The p-value of the best split of all segments, by one permutation of each at a time."""
     permuted = np.max([segment.permuted for segment in segments], axis=0)
     return float((1 + np.count_nonzero(permuted >= statistic)) / (permuted.size + 1))
 
@@ -177,7 +177,7 @@ class _Splitter:
         self._work = np.empty((6, rows + 1))
 
     def segment(self, start: int, stop: int) -> _Segment:
-        """The rows from one to before another, split as well as can be, and their permutations."""
+        """The best split of the rows from one to before another, and their permutations."""
         order = np.arange(start, stop)
         if stop - start < 2 * self._min_size:
             return _Segment(start, stop, -np.inf, 0, np.full(self._permutations, -np.inf))

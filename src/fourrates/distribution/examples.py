@@ -79,7 +79,7 @@ def _labels(y: npt.ArrayLike, rows: int, first: int) -> Labels:
 def together(*parts: Examples) -> Examples:
     """Concatenate some examples, if they contain any difference.
 
-    Refused are a feature that is constant over all of them, and labels of one class.
+    Rejected are a feature that is constant over all of them, and labels of one class.
     """
     examples = reduce(Examples.followed_by, parts)
     where = " and ".join(part.place for part in parts)

@@ -41,7 +41,7 @@ class Alarm:
     at : int
         The last row of the latest window, counted from 0 since construction or the last reset.
     p_value : float
-        Of the comparison that found it.
+        The p-value of its comparison.
     reference : range or None
         Rows of the reference window; None if it was given with `fit`.
     latest : range
@@ -118,7 +118,7 @@ class WindowWatch(BaseEstimator, ABC):
         return self
 
     def update_many(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> list[Alarm]:
-        """Take the next rows of the stream, and give the alarms among them.
+        """Read the next rows of the stream, and return the alarms among them.
 
         The alarms are the same for portions of any size. A rejected portion changes nothing.
 
@@ -159,7 +159,7 @@ class WindowWatch(BaseEstimator, ABC):
         return alarms
 
     def update(self, x: npt.ArrayLike, y: object = None) -> Alarm | None:
-        """Take the next row, and give the alarm that it makes, if it makes one."""
+        """Read the next row, and return its alarm, if any."""
         alarms = self.update_many(np.asarray(x)[None], None if y is None else np.asarray([y]))
         return alarms[0] if alarms else None
 

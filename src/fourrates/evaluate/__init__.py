@@ -1,7 +1,7 @@
 """Detections against the truth, run lengths, and how well a classifier does along a stream.
 
-`score` holds the drifts of one stream against its changes and `summarise` adds up many such; `run_length` is for
-streams that do not change; `prequential` follows accuracy, F1 and G-mean event by event.
+`score` compares the drifts of one stream with its changes and `summarise` adds up many scores. `run_length` is for
+streams that do not change. `prequential` follows accuracy, F1 and G-mean event by event.
 """
 
 from fourrates.evaluate.prequential import Prequential, Totals, prequential, totals

@@ -62,11 +62,11 @@ def prequential(
     fading : float, optional
         An event counts this much less with each one that follows it, such as 0.999; in (0, 1).
     window : int, optional
-        Only the latest events count, this number of them. Without either all do, alike.
+        Only this number of the latest events counts. Without either all count alike.
     labels : iterable of hashable
         All classes.
     positive : label, optional
-        The one whose F1 is taken; if not given, the second of two, and with more the mean over the classes.
+        The label for F1; if not given, the second of two, and with more the mean over the classes.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def totals(
     labels : iterable of hashable
         All classes.
     positive : label, optional
-        The one whose F1 is taken; if not given, the second of two, and with more the mean over the classes.
+        The label for F1; if not given, the second of two, and with more the mean over the classes.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def _measures(
     positive: Hashable,
     sums: Callable[[npt.NDArray[np.bool_]], Curve],
 ) -> tuple[Curve, Curve, Curve]:
-    """Accuracy, F1 and G-mean, from what `sums` makes of events that happened or did not."""
+    """Accuracy, F1 and G-mean, from `sums` of events."""
     known = Labels(labels)
     truth, pred = known.encode(y_true, "y_true"), known.encode(y_pred, "y_pred")
     if truth.size != pred.size:
@@ -155,7 +155,7 @@ def _add(total: Curve, count: Curve, values: Curve) -> None:
 
 
 def _scored(labels: Labels, positive: Hashable) -> range:
-    """The codes of the classes whose F1 is taken."""
+    """The codes of the classes for F1."""
     if positive is None:
         return range(1, 2) if len(labels.values) == 2 else range(len(labels.values))
     code = labels.code(positive)

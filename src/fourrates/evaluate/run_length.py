@@ -45,8 +45,8 @@ class RunLength:
     def mean(self) -> float:
         """Events an alarm; infinite without alarms.
 
-        Unfinished runs count with their events, so that long runs are not left out. The estimate of greatest likelihood
-        where an alarm is as likely at every event.
+        Unfinished runs count with their events, so that long runs are not left out. The maximum-likelihood estimate if
+        an alarm is equally likely at every event.
         """
         return self.events / self.alarms if self.alarms else math.inf
 
@@ -61,7 +61,7 @@ class RunLength:
         Parameters
         ----------
         confidence : float
-            With what probability, at least, it contains the true mean.
+            The least probability to contain the true mean.
         """
         if not 0 < confidence < 1:
             raise ValueError(f"confidence {confidence} is not in (0, 1)")
@@ -72,7 +72,7 @@ class RunLength:
 
 
 def run_length(drifts: Iterable[Drift | int], length: int) -> RunLength:
-    """Take the run lengths of a stream that does not change.
+    """The run lengths of a stream that does not change.
 
     Parameters
     ----------

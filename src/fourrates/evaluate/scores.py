@@ -133,7 +133,7 @@ def positions(drifts: Iterable[Drift | int], end: float) -> list[int]:
 
 
 def _false_periods(changes: Sequence[int], end: float) -> list[tuple[float, float]]:
-    """Where a drift is a false alarm, from and before which event."""
+    """The events from which and before which a drift is a false alarm."""
     if len(changes) <= 1:
         return [(0, changes[0] if changes else math.inf)]
     last = [end] if math.isfinite(end) else []

@@ -53,10 +53,10 @@ def alternatives(
 ) -> npt.NDArray[np.float32]:
     """Steps and weights for each rate and number of observations: float32, rates x octaves x 3 x 3 x lanes.
 
-    For the lanes of a recall alone, and for the parts of the first and the second class in a joint change (for more
-    than two classes both are the same): the steps in log-odds, their exponentials less one, and the weights. A rate is
-    updated when observations have grown by the part `lag`; `budget` is the part of it that all these have. With
-    `rates`, only that many recalls are watched, each alone.
+    Steps in log-odds, their exponentials less one, and weights: for the lanes of a recall alone, and for the first and
+    the second class in a joint change (the same for more than two classes). A rate is updated when observations have
+    grown by the part `lag`; `budget` is the part of it that all these have. With `rates`, only that many recalls are
+    watched, each alone.
     """
     levels = _rates()
     known = 2.0 ** np.arange(OCTAVES) * np.sqrt(2) / (1 + lag)

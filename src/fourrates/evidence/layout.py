@@ -65,7 +65,7 @@ class CheckedRules(EvidenceRules):
                 self._check_confusions(ones)
 
     def _check_numbers(self, found: Any) -> None:
-        """What holds for every part of a record by itself."""
+        """Check every part of a record by itself."""
         for name in found.dtype.names:
             inner = found[name].dtype.names
             for value in [found[name]] if inner is None else [found[name][part] for part in inner]:
@@ -157,7 +157,7 @@ class CheckedRules(EvidenceRules):
             raise ValueError("a reference that holds no counts")
 
     def _check_looks(self, ones: Any) -> None:
-        """A recall is away if there is a look at it, and the look is at observations that there were."""
+        """A recall has moved if there is a look at it, and the look's observations were made."""
         look, away = ones["look"], ones["recall"]["moved"] != 0
         events = (ones["head"]["events"] >> FLAGS).astype(np.int64)[:, None]
         stray = (look["condition"] > RECOVERING) | ((look["condition"] != 0) != away) | (away > self.hold)
@@ -197,7 +197,7 @@ class CheckedRules(EvidenceRules):
             raise ValueError("strata of no stream")
 
     def _check_sample(self, sample: Any) -> None:
-        """What drawn observations count is a number that can be."""
+        """The weight of sampled observations is possible."""
         n, volume, given = sample["n"], sample["volume"], sample["given"]
         stray = ~((n >= 0) & (n < 1e15) & (given >= 0) & (given < 1e15) & (volume >= 0) & (volume < 1e15)) | ~(
             np.abs(sample["odds"]) <= self.strata // 2
@@ -210,7 +210,7 @@ class CheckedRules(EvidenceRules):
             raise ValueError("observations of no sample")
 
     def _check_episode(self, ones: Any) -> None:
-        """A drift is open while a recall is away; it was reported by an event of the stream, in numbers that can be."""
+        """A drift is open while a recall has moved; an event of the stream reported it, in possible numbers."""
         episode, confusion = ones["episode"], ones["confusion"]
         is_open = (ones["recall"]["moved"] != 0).any(1)
         events = (ones["head"]["events"] >> FLAGS).astype(np.int64)
@@ -256,7 +256,7 @@ class CheckedRules(EvidenceRules):
             raise ValueError("confusions of no stream")
 
     def _check_base(self, base: Any, due: Any, n: Any, known: Any) -> None:
-        """A base that is in use is that of this number of observations, and will be brought up to date."""
+        """A base in use matches its number of observations, and will be updated."""
         least = 0.99 * self.prior / (known + 2 * self.prior)
         if ((due > n) & ((base < least) | (1.0 - base < least - 1e-7))).any() or (
             due > 1.01 * (n + np.maximum(1.0, known * max(self.lag, self.given_lag)))
@@ -326,7 +326,7 @@ def _part(name: str) -> np.dtype[Any]:
 
 @lru_cache(maxsize=64)
 def _dtype(classes: int, watch_mix: bool, watch_joint: bool, strata: int, watch_confusions: bool) -> np.dtype[Any]:
-    """The layout of a record; it is asked for with every drift and every state that is read."""
+    """The layout of a record, cached for every drift and every state that is read."""
     matrix = classes, classes
     fields: list[Any] = [("head", _part("head")), ("counts", "i8", matrix), ("recent", _part("recent"), 2 * classes)]
     fields += [("recall", _part("recall"), classes), ("shared", _part("shared"))]

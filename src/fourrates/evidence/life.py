@@ -142,7 +142,7 @@ class Life:
         return [] if drift is None else [drift]
 
     def _happening(self, change: Moved, alarm: Alarm) -> str:
-        """What an alarm is for one of the recalls that moved."""
+        """The alarm's name for one of the recalls that moved."""
         look, c = self._record["look"], change.cls
         if away := int(self._record["recall"]["moved"][c]):
             if change.way != away:
@@ -163,7 +163,7 @@ class Life:
         recall, look, c = self._record["recall"], self._record["look"], change.cls
         if condition == RECOVERING:
             self._look_at_return(c, alarm.started)
-        elif condition == CONFIRMED:  # it was on its way back, and is not any more
+        elif condition == CONFIRMED:  # it was recovering, and no longer is
             self._begin_level(c)
             self._set_condition(c, CONFIRMED)
             look["settled"][c] = 1
@@ -208,7 +208,7 @@ class Life:
         self._set_condition(c, UNCONFIRMED)
 
     def _look_at_return(self, c: int, started: int) -> None:
-        """A recall that is away may be back since event `started`."""
+        """A moved recall may have recovered since event `started`."""
         recall, look = self._record["recall"], self._record["look"]
         if self.condition(c) == RECOVERING:  # the look under way continues
             return
@@ -305,7 +305,7 @@ class Life:
         return Finding(kind=kind, at=at, changes=changes, started=started, about=opening, closes=closes)
 
     def _change(self, kind: Kind, c: int) -> RateChange:
-        """A recall before and after, as a look that decided has seen it."""
+        """A recall before and after, by the look that decided."""
         record, rules = self._record, self._rules
         recall, look = record["recall"][c], record["look"][c]
         dispersion, way = dispersion_of(recall), int(recall["moved"])
@@ -353,7 +353,7 @@ class Life:
         self._record["recall"]["n"][c], self._record["recall"]["ones"][c] = n, ones
 
     def _begin_level(self, c: int, n: int = 0, ones: int = 0) -> None:
-        """The level of a recall is that of these observations from now on; evidence against the old one is void."""
+        """Set the level of a recall to these observations from now on; evidence against the old one is void."""
         recall, look, shared = self._record["recall"], self._record["look"], self._record["shared"]
         self._set_level(c, n, ones)
         look["expected"][c] = 0.0
@@ -378,7 +378,7 @@ class Life:
     # A person decides -----------------------------------------------------------------------------------------
 
     def accept(self, reference: Sequence[Any] | None = None, force: bool = False) -> Finding | None:
-        """The level is normal from now on, or that of a new reference (observations and right ones, by class)."""
+        """Make the level normal, or that of a new reference (observations and right ones, by class)."""
         record, finding = self._record, None
         classes = len(record["counts"])
         now = [now_of(record, c) for c in range(classes)]
@@ -436,21 +436,21 @@ class Life:
             self._forget_confusions(slice(None))
 
     def _clear(self, recall: Any) -> None:
-        """No evidence that these recalls moved, and their bases are to be brought up to date."""
+        """Clear the evidence that these recalls moved; their bases are updated next."""
         recall[["next_refresh_n", "total", "row", "evidence", "age", "seen", "right"]] = 0
 
     def _clear_shared(self) -> None:
-        """No evidence that several recalls moved."""
+        """Clear the evidence that several recalls moved."""
         self._records["shared"][["total", "evidence", "age"]] = 0
         self._clear_joint()
 
     def _clear_joint(self) -> None:
-        """No evidence that they moved as the classes shifted."""
+        """Clear the evidence that they moved in a class-mix shift."""
         if self._rules.watch_joint:
             self._records["joint"][["total", "evidence", "age"]] = 0
 
     def _clear_confusions(self) -> None:
-        """No evidence that a class is taken for another more often."""
+        """Clear the evidence that a class is predicted as another more often."""
         if self._rules.watch_confusions:
             cells = self._record["cell"]
             observed = cells["hits"].diagonal().copy()
@@ -460,13 +460,13 @@ class Life:
             cells["began"] = 0
 
     def _forget_confusions(self, classes: slice) -> None:
-        """Nothing is known of what these classes are taken for."""
+        """Forget the confusions of these classes."""
         if self._rules.watch_confusions:
             self._record["cell"][classes] = 0
             self._clear_confusions()
 
     def _restart_mix(self) -> None:
-        """The class mix begins again; dispersion is remembered."""
+        """Restart the class mix; dispersion is kept."""
         if self._rules.watch_mix:
             self._records["mix"][["n", "ones", "next_refresh_n", "total", "evidence", "age"]] = 0
             self._clear_joint()

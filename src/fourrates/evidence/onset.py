@@ -37,7 +37,7 @@ def started_between(weights: Floats, starts: Floats, information: Floats, gap: f
 
 
 def share(weights: Floats, ones: Floats, n: Floats, dispersion: float) -> Share:
-    """A rate of which each step has seen `ones` out of `n`: that of the likeliest step, with the interval of all."""
+    """A rate seen by each step as `ones` out of `n`: that of the likeliest step, with the interval of all."""
     best = int(weights.argmax())
     if n[best] <= 0:
         return Share.of(0.0, 0.0)

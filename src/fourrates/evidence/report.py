@@ -22,9 +22,9 @@ from fourrates.kernel.evidence import NUMBERS
 from fourrates.record import FLAGS, GROUP
 
 STEPS = NUMBERS["STEPS"]
-MIX_ERRORS = 3.0  # standard errors from which on the mix of classes is taken to have moved with the recalls
-ALSO = 2.1  # standard errors from which on a recall is named besides those that moved; more where there are many
-FEWEST = 8  # observations since it moved, and before, of one that is named besides
+MIX_ERRORS = 3.0  # standard errors from which the class mix counts as moved with the recalls
+ALSO = 2.1  # standard errors from which another recall is named too; more if there are many
+FEWEST = 8  # observations of such a recall since it moved, and before
 FURTHEST = 2**32 - 1  # events before an alarm, as an episode has them
 
 
@@ -58,7 +58,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """What gave an alarm."""
+    """The cause of an alarm."""
 
     at: int
     since: int  # the warning before it
@@ -128,7 +128,7 @@ def read_alarm(rules: FourRatesRules, record: Any, memory: Any) -> Alarm:
 def _confused(
     rules: FourRatesRules, record: Any, found: onset.Floats, verdict: Verdict
 ) -> tuple[Verdict, tuple[int, int] | None, int | None]:
-    """The hypothesis with most of the evidence if it is a single confusion; which one; and the event it began with."""
+    """If a single confusion has most of the evidence: its hypothesis, the confusion, and the event it began with."""
     own = verdict.owner >= 0
     lanes = record["recall"][verdict.owner]["evidence"] if own else record["shared"]["evidence"]
     most = float(lanes[verdict.first : verdict.first + verdict.lanes].sum())
@@ -146,7 +146,7 @@ def _confused(
 
 
 def _confusion_shares(record: Any, c: int, d: int) -> tuple[Share, Share]:
-    """How often a class was taken for another, up to the start and since."""
+    """How often a class was predicted as another, up to the start and since."""
     cell, n = record["cell"][c, d], int(record["cell"][c, c]["hits"])
     began_n, began_hits, dispersion = int(cell["began_n"]), int(cell["began_hits"]), dispersion_of(record["recall"][c])
     after = Share.of(int(cell["hits"]) - began_hits, n - began_n, onset.WIDER * dispersion)
@@ -235,13 +235,13 @@ def known_of(rules: FourRatesRules, record: Any, c: int) -> tuple[float, float]:
 
 
 def level_of(record: Any, c: int) -> tuple[float, float]:
-    """Observations that make the level of a recall and right ones, without the reference; as they count if drawn."""
+    """Observations of a recall's level and right ones, without the reference; weighted if sampled."""
     level = (record["sample"] if "sample" in record.dtype.names else record["recall"])[c]
     return float(level["n"]), float(level["ones"])
 
 
 def as_in_truth(record: Any, c: int, n: Any, ones: Any) -> tuple[Any, Any]:
-    """What drawn observations of a recall and right ones count, as the latest do; others count as they are."""
+    """Observations of a recall and right ones, weighted as the latest are if sampled."""
     if "sample" not in record.dtype.names:
         return n, ones
     sample, recent = record["sample"][c], record["recent"][c]
@@ -256,7 +256,7 @@ def as_in_truth(record: Any, c: int, n: Any, ones: Any) -> tuple[Any, Any]:
 
 
 def dispersion_of(recall: Any) -> float:
-    """How much more the observations of a recall scatter than independent ones."""
+    """The dispersion of a recall, 1 for independent observations."""
     return 1 / max(float(recall["power"].min()), 1e-6) if recall["next_refresh_n"] else 1.0
 
 
@@ -274,7 +274,7 @@ def _gap(record: Any, c: int) -> float:
 
 
 def _positives_at(record: Any, age: float) -> tuple[tuple[float, float], tuple[Share, Share]]:
-    """The share of positives up to the last `age` events and in them, equal if that can be; and as observed."""
+    """The share of positives before the last `age` events and in them, equal if possible; and as observed."""
     seen = [_seen_since(recall, age) for recall in record["recall"]]
     taken = record["counts"].sum(1).astype(float)
     if "sample" in record.dtype.names:  # by volume, as the mix is that of all events
@@ -352,7 +352,7 @@ def _rate(rules: FourRatesRules, record: Any, c: int, change: Moved | None, i: i
 def read_episode(
     rules: FourRatesRules, record: Any, names: Sequence[str], about: Drift | None = None, further: bool = False
 ) -> Drift | None:
-    """The drift that an episode notes; None if none is open."""
+    """The drift of an episode; None if none is open."""
     episode = record["episode"]
     if not episode["at"]:
         return None
@@ -407,11 +407,11 @@ def read_shift(rules: FourRatesRules, record: Any) -> Shift:
     )
 
 
-# How a rate is now ------------------------------------------------------------------------------------------------
+# A rate now -------------------------------------------------------------------------------------------------------
 
 
 def normal_of(record: Any, c: int) -> tuple[float, float]:
-    """Observations of normal and right ones, for a recall that is away from it."""
+    """Observations of normal and right ones, for a recall that moved."""
     look = record["look"][c]
     return float(look["normal_n"]) + float(look["given"]), float(look["normal_ones"]) + float(look["ones"])
 

@@ -29,8 +29,8 @@ TEMPERING = {
     "inflation": 1.1,  # dispersion beyond 1 counts for this much
     "scale": 8.0,  # nats that an alternative needs to be found, which makes its scale in observations
     "reach": 24.0,  # blocks up to this many times that scale count
-    "errors": 1.9,  # standard errors that are taken off an estimate
-    "pairs": 2.0,  # pairs of blocks in mind before the first,
+    "errors": 1.9,  # standard errors subtracted from an estimate
+    "pairs": 2.0,  # pairs of blocks assumed before the first,
     "scatter": 2.0,  # and their dispersion
     "remembered": 256.0,  # pairs of blocks, then sums are halved
     "cap": 4.0,  # deviations a difference of two blocks counts for at most, as one jump is not dispersion
@@ -47,7 +47,7 @@ NAMING = 5.0  # a change of all recalls names those whose own evidence is at lea
 CONFIRM, WITHDRAW = 20.0, 1 / 20
 RECOVER = 1 / 100  # the look at a recovery, which is not urgent
 BACK, BACK_OPENS = 0.1, 0.1  # weight of "back at normal", and the share of an alarm at which a look at it opens
-DISTRUST = 2.0  # n observations are held against n0 of normal as if they were this many times n: by measurement
+DISTRUST = 2.0  # n observations count this many times when compared with n0 of normal, by measurement
 LEAST_KNOWN = 100  # observations of normal below which nothing is confirmed,
 LEAST_HISTORY = 30  # and below which normal is not known at all
 WARN = 0.1  # a warning's run length over that of an alarm
@@ -150,14 +150,14 @@ def evidence_rules(
 
 
 def _joint(sides: Sides) -> list[tuple[float, float]]:
-    """The shift of the classes in each lane, down and up, and its weight over that of both recalls falling alone."""
+    """The class-mix shift of each lane, down and up, and its weight over that of both recalls falling alone."""
     weight = JOINT_SHARE / 2 / ((1 - JOINT_SHARE) * falling(sides))
     none = [(0.0, 0.0)] * (SIZES - SHARED_SIZES)
     return [lane for sign in (-1, 1) for lane in [*((sign * step, weight) for step in JOINT_STEPS), *none]]
 
 
 def _scatter(dispersion: float | Sequence[Any] | None, classes: int) -> npt.NDArray[np.float32]:
-    """Squares and pairs of blocks, by class, of all together and of the mix."""
+    """Squares and pairs of blocks, by class, overall and of the mix."""
     shape = (classes + 2, 2, BLOCKS)
     if dispersion is None or isinstance(dispersion, float | int):
         return np.zeros(shape, np.float32)

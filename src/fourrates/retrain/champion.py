@@ -42,13 +42,13 @@ class Expert:
     weight : float
         Its part of the vote, which is 1 for all together.
     window : range or None
-        The examples of the stream it was trained on; negative positions are those of the first `fit`.
+        The examples of the stream it was trained on; negative positions belong to the first `fit`.
     size : int
         The newest examples it is trained on, at most.
     start : int
-        Where in the stream they begin, at the earliest.
+        The earliest position in the stream it is trained on.
     due : int
-        Labels after which it is retrained.
+        The number of labels at which it is retrained.
     """
 
     name: str
@@ -66,10 +66,10 @@ class Expert:
 class ChampionRetrainer(Loop):
     """Predict by a vote of several models, each weighted by its accuracy on labels it had not seen.
 
-    The voters are the first model as it is, models retrained on the newest examples (`memory` of them, 4 times as many,
-    and so on), and two retrained on everything since the start and since the alarm of the last drift. The vote is the
-    *fixed share* of Herbster and Warmuth (1998), never far behind the best of its models or the best sequence of them
-    with few changes. So a false alarm costs little, and it follows a drift without an alarm too.
+    The voters are the first model as it is, and models retrained on the newest examples (`memory`, 4 times `memory` and
+    so on). Two more are retrained on the examples since the last drift, one from its start and one from its alarm. The
+    vote is the *fixed share* of Herbster and Warmuth (1998), never far behind the best of its models or the best
+    sequence of them with few changes. So a false alarm costs little, and it follows a drift without an alarm too.
 
     **Input**: X is anything the model accepts, with one row an example: an array, a pandas or polars frame, a sparse
     matrix, a list, or dicts for river. Its values reach the model untouched, NaN too. Labels and predictions are those
@@ -106,7 +106,7 @@ class ChampionRetrainer(Loop):
     drifts : list of Drift
         All drifts so far. Their positions count the labels observed, from 0.
     models : tuple of Life
-        The vote between one drift and the next, and how it scored.
+        The vote between one drift and the next, with its counts.
     decisions : list of Decision
         Every drift and every fit, and why a fit had to wait or failed.
     fits : int
@@ -125,7 +125,7 @@ class ChampionRetrainer(Loop):
       about 5.3 n / m fits, some 30 a drift, and about 6 predictions an example, or 12 if labels are late.
     - *A fit that fails*, or a window with fewer than 5 examples of all classes but one, leaves the model as it is. A
       decision records it, and new examples bring the next try. A failure raises :class:`FitError` after the batch.
-    - However a stream is cut into batches, the result is the same, for a model that judges each row by itself.
+    - The result is the same for batches of any size, for a model that judges each row by itself.
 
     Examples
     --------
@@ -214,7 +214,7 @@ class ChampionRetrainer(Loop):
         self.model = max(self._experts, key=lambda expert: expert.weight).model
 
     def _forecasts(self, rows: Any) -> npt.NDArray[np.float64]:
-        """The probability each expert gives to each class, by expert, example and class; 0 if it is not a number."""
+        """The probability each expert gives to each class, by expert, example and class; 0 for nan."""
         return np.nan_to_num([self._learner.forecast(expert.model, rows) for expert in self._experts])
 
     def _ask(self, rows: Any) -> npt.NDArray[np.int32]:

@@ -32,7 +32,7 @@ class FixedShare:
     Attributes
     ----------
     measure : {"accuracy", "f1", "g_mean"}
-        What counts as better.
+        The measure to improve.
     weights : array of float
         One for each model; they sum to 1.
     record : array of float
@@ -76,7 +76,7 @@ class FixedShare:
         return np.asarray((votes * self.worth()).argmax(axis=1), np.int32)
 
     def run(self, forecasts: Forecasts, truths: Codes) -> tuple[npt.NDArray[np.int32], Self]:
-        """Predict each example, then take its label, in order; the predictions, and the vote after them."""
+        """Predict each example, then use its label, in order; the predictions, and the vote after them."""
         wrong = (forecasts.argmax(axis=2) != truths).T
         predictions = np.empty(truths.size, np.int32)
         after = replace(self, record=self.record.copy())

@@ -1,4 +1,4 @@
-"""How a model is made from examples and asked about others, whether it is scikit-learn's or river's."""
+"""Training and predicting with scikit-learn's and river's models alike."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fourrates.retrain.rows import count, table
 
 
 class Learner:
-    """Makes models like a template, which stays as it is, and speaks codes of classes with them."""
+    """Makes models like a template, which stays as it is, and translates their labels to codes."""
 
     def __init__(self, template: Any, labels: Labels) -> None:
         self.river = hasattr(template, "learn_one")
@@ -37,7 +37,7 @@ class Learner:
         return clone(self.template).fit(rows, self.labels.decode(truths))
 
     def adapted(self, model: Any, rows: Any, truths: Codes) -> Any:
-        """A copy of a model that has gone on learning from these examples; the model itself stays as it is."""
+        """A copy of a model trained further on these examples; the model itself stays as it is."""
         grown = copy.deepcopy(model)
         if self.river:
             return self._one_by_one(grown, rows, truths)
@@ -65,7 +65,7 @@ class Learner:
         return found
 
     def codes(self, labels: npt.ArrayLike, name: str) -> Codes:
-        """The codes of labels, or an error that names the first that is unknown."""
+        """The codes of labels, or an error that names the first unknown one."""
         try:
             return self.labels.encode(labels, name)
         except ValueError as error:
@@ -73,7 +73,7 @@ class Learner:
             raise
 
     def table(self, X: Any) -> Any:
-        """X as rows that can be taken from it."""
+        """X as rows that can be indexed."""
         if not self.river:
             return table(X)
         rows = [X] if isinstance(X, Mapping) else list(X)

@@ -22,7 +22,7 @@ class FitError(RuntimeError):
     window : range
         The examples it was to be trained on.
     predictions : array or None
-        What `run` would have returned.
+        The return value of `run` without the error.
     """
 
     def __init__(self, window: range, reason: str) -> None:
@@ -39,7 +39,7 @@ class FitError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """What became of one model.
+    """The service of one model, and its results.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Life:
 
     @property
     def n(self) -> int:
-        """How many labels it was held against."""
+        """The number of labels compared with its predictions."""
         return sum(map(sum, self.confusion))
 
     @property

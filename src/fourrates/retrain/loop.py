@@ -79,7 +79,7 @@ class Loop:
     # Methods ------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: npt.ArrayLike) -> Self:
-        """Train the first model, or by hand another one; if that raises, nothing has changed.
+        """Train the first model, or replace it by hand; if that raises, nothing has changed.
 
         These examples do not count as part of the stream.
         """
@@ -138,14 +138,14 @@ class Loop:
         Returns
         -------
         list of Drift
-            The drifts these labels showed.
+            The drifts these labels revealed.
         """
         found = len(self.drifts)
         self._take(self.join.label(_several(ids), y, times))
         return self.drifts[found:]
 
     def run(self, X: Any, y: npt.ArrayLike) -> npt.NDArray[Any]:
-        """Predict each example, then observe its label, in order; as one at a time, but in large blocks.
+        """Predict each example, then observe its label, in order; the result is that of one at a time.
 
         Parameters
         ----------
@@ -214,7 +214,7 @@ class Loop:
             raise failures[0]
 
     def _begin(self, model: Any, why: Why, window: range | None) -> Self:
-        """Put a model to service."""
+        """Put a model into service."""
         if self._lives:
             *self._lives, last = self.models
             self._lives.append(replace(last, stop=self.events))
@@ -234,7 +234,7 @@ class Loop:
         return taken, None if drift is None else drift.shifted(start)
 
     def _note(self, drift: Drift) -> None:
-        """Keep a drift, with the life of the model it was found in."""
+        """Record a drift, with the life of its model."""
         self.drifts.append(drift)
         self._lives[-1] = replace(self._lives[-1], drift=drift)
 
@@ -253,7 +253,7 @@ class Loop:
             raise RuntimeError("no model serves yet: fit(X, y) learns one, serve(model) takes one that is learnt")
 
     def _fill(self, preds: npt.NDArray[np.int32], rows: Any, size: int) -> None:
-        """Ask the serving model for the first `size` examples, as far as it has not been asked."""
+        """Predict the first `size` examples, except those predicted already."""
         unknown = np.flatnonzero(preds[:size] == UNKNOWN)
         if unknown.size == size:
             preds[:size] = self._ask(take(rows, slice(size)))

@@ -28,7 +28,7 @@ class _Asked(NamedTuple):
 
 
 class Examples:
-    """Examples by their number, which counts them in the order they were asked."""
+    """Examples by their number, in order of prediction."""
 
     def __init__(self) -> None:
         self._asked: list[_Asked] = []
@@ -40,7 +40,7 @@ class Examples:
         return np.arange(self._next, self._next + size)
 
     def add(self, rows: Any, life: int) -> None:
-        """Keep a copy of these examples, asked of a model in this life."""
+        """Keep a copy of these examples, predicted in this life."""
         size = count(rows)
         if size:
             self._asked.append(_Asked(self.next_numbers(size), take(rows, np.arange(size)), life))
@@ -49,7 +49,7 @@ class Examples:
             self._kept += size
 
     def get(self, numbers: Numbers) -> tuple[Any, Numbers]:
-        """The examples of these numbers, at least one, and the life of the model that was asked about each."""
+        """The examples of these numbers, at least one, and the life of the model that predicted each."""
         places: dict[int, list[int]] = {}
         for position, number in enumerate(numbers.tolist()):
             places.setdefault(bisect_right(self._firsts, number) - 1, []).append(position)
@@ -66,7 +66,7 @@ class Examples:
         return self._kept > 2 * waiting + SLACK
 
     def keep(self, waiting: Numbers) -> None:
-        """Let go of all examples but these, whose numbers are in order."""
+        """Drop all examples but these, whose numbers are in order."""
         left = []
         for asked in self._asked:
             low, high = np.searchsorted(waiting, (asked.numbers[0], asked.numbers[-1] + 1))

@@ -24,7 +24,7 @@ from fourrates.retrain.window import Window
 
 
 class Retrainer(Loop):
-    """Predict, observe, and learn a new model when the old one drifts.
+    """Predict, observe, and retrain the model when it drifts.
 
     The detector watches the predictions and labels. Examples are kept while it warns and dropped when the warning
     lapses. On a drift a clone of the model is trained on them, and the detector restarts with it. If they are too few
@@ -41,12 +41,12 @@ class Retrainer(Loop):
     detector : Detector
         As it should begin; a clone of it watches.
     min_examples : int
-        How many examples a new model needs at least, 2 or more; it also needs two classes.
+        The fewest examples to train a new model on, 2 or more; it also needs two classes.
     max_examples : int
-        How many examples are kept at most; the newest.
+        The most examples to keep, the newest.
     max_pending : int
-        How many predictions with an id wait for their label at most, and labels for their prediction; beyond, the
-        oldest leave.
+        The most predictions with an id that wait for their label, and labels for their prediction; beyond, the oldest
+        are dropped.
     max_wait : float or timedelta, optional
         How long they wait at most, in the unit of the times given to `predict` and `observe`.
     confirm : PermutationTest or SequentialTest, optional
@@ -79,8 +79,8 @@ class Retrainer(Loop):
 
     Notes
     -----
-    - *Blocks*: `run` asks the model for many examples at once, at most 2,048, and asks the next model again for those
-      behind its start. The result is that of one example at a time, for a model that judges each row by itself.
+    - *Blocks*: `run` predicts many examples at once, at most 2,048; a new model predicts those after its start again.
+      The result is that of one example at a time, for a model that judges each row by itself.
     - *Late labels* count when they arrive. If a new model serves by then, the label is compared with its prediction of
       the example, so the new model is watched from the first label on. The result is that of all labels at once in
       order of arrival.
@@ -151,7 +151,7 @@ class Retrainer(Loop):
         return taken
 
     def _watch(self, rows: Any, truths: Codes, preds: Codes) -> int:
-        """Give examples to the detector, up to the first drift, and keep those of a warning; how many were taken."""
+        """Give examples to the detector, up to the first drift, and keep those of a warning; returns how many."""
         taken, drift = self._detect(truths, preds)
         if drift is not None:
             if self.confirm is None:
@@ -178,7 +178,7 @@ class Retrainer(Loop):
         return int(other[0]) + 1 if other.size else truths.size
 
     def _renew(self) -> None:
-        """Judge the alarm and learn the next model, each if it is time."""
+        """Judge the alarm and train the next model, each if it is time."""
         if self._due is None or self.events < self._due:
             return
         if self._judging is not None:
@@ -222,7 +222,7 @@ class Retrainer(Loop):
             self._window.forget_before(self.events - self._before)
 
     def _begin(self, model: Any, why: Why, window: range | None) -> Self:
-        """Put a model to service and watch it."""
+        """Put a model into service and watch it."""
         super()._begin(model, why, window)
         self.detector.reset()
         self._due = self._judging = None

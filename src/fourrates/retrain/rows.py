@@ -23,14 +23,14 @@ def count(X: Any) -> int:
 
 
 def take(X: Any, where: slice | npt.NDArray[np.intp]) -> Any:
-    """Rows of a table, as a table of the same kind; taken by their numbers they have memory of their own."""
+    """Rows of a table, as a table of the same kind; indexed by number they are a copy."""
     if isinstance(X, list):
         return X[where] if isinstance(where, slice) else [X[i] for i in where.tolist()]
     return X.iloc[where] if hasattr(X, "iloc") else X[where]
 
 
 def join(tables: Sequence[Any]) -> Any:
-    """One table of several that are of one kind."""
+    """Concatenate tables of one kind."""
     first = tables[0]
     if isinstance(first, list):
         return [example for examples in tables for example in examples]

@@ -18,7 +18,7 @@ from fourrates.retrain.rows import join, take
 Examples = tuple[Any, Codes]  # rows and the codes of their labels
 
 LEAST = 10  # examples on either side of an alarm
-PARTS = (0.1, 0.2, 0.4, 0.8)  # of the change that the alarm shows, which is larger than the one behind it
+PARTS = (0.1, 0.2, 0.4, 0.8)  # of the change at the alarm, which overstates the true one
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class SecondLayer:
         self.level = float(level)
 
     def first_look(self, drift: Drift) -> int:
-        """How many labels there must have been for the first verdict."""
+        """The fewest labels for the first verdict."""
         return drift.window.start + self.window
 
     def pause(self, waited: int) -> int:
@@ -99,8 +99,8 @@ class PermutationTest(SecondLayer):
     The same is done with these examples in random orders. If the concept is the same, the order does not matter. So the
     p-value is the share of orders, the true one included, with at least the loss of the true one.
 
-    The examples since the beginning are counted from where the detector puts it (`drift.window`), so that those between
-    there and the alarm need not be waited for. HLFR takes them from the alarm on.
+    The examples after the change are counted from the start the detector gives (`drift.window`), so there are fewer to
+    wait for. HLFR counts from the alarm.
 
     Parameters
     ----------
@@ -179,8 +179,8 @@ class SequentialTest(SecondLayer):
     are `level` times as likely. So a drift is dismissed with a probability of about `level`, and a large one is
     confirmed after a few labels. After `wait` labels the likelier of the two decides.
 
-    The permutation test asks for proof that there was a change, and loses drifts for which `window` labels are too few.
-    This one takes the alarm's word and looks for proof that there was none.
+    The permutation test needs proof of a change, and loses drifts for which `window` labels are too few. This one
+    trusts the alarm and needs proof that there was no change.
 
     Parameters
     ----------
@@ -189,9 +189,9 @@ class SequentialTest(SecondLayer):
     wait : int
         The most labels to wait for after the alarm. Give as many as a concept can spare.
     odds : float
-        How many times as likely as without a drift its labels must be to confirm an alarm, more than 1.
+        How many times likelier its labels must be with a drift than without one to confirm an alarm, more than 1.
     level : float
-        How likely a drift may be dismissed.
+        The probability to dismiss a drift.
 
     Examples
     --------
@@ -222,7 +222,7 @@ class SequentialTest(SecondLayer):
         return f"SequentialTest({self.window}, wait={self.wait}, odds={self.odds:g}, level={self.level:g})"
 
     def first_look(self, drift: Drift) -> int:
-        """After the first label behind the alarm."""
+        """After the first label since the alarm."""
         return drift.at + 2
 
     def pause(self, waited: int) -> int:
@@ -252,6 +252,6 @@ class SequentialTest(SecondLayer):
 
 
 def _recalls(right: npt.NDArray[np.bool_], truths: Codes, classes: int) -> npt.NDArray[np.float64]:
-    """The recall of each class, half an example of either kind added."""
+    """The recall of each class, with half an example of either kind added."""
     total, found = (np.bincount(truths[which], minlength=classes) for which in (slice(None), right))
     return np.asarray((found + 0.5) / (total + 1))

@@ -26,7 +26,7 @@ USENET = "http://mlkd.csd.auth.gr/concept_drift.html"
 
 
 class DatasetError(OSError):
-    """A data set that is not there, or not the one it should be."""
+    """A data set that is missing or damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Dataset:
     home : str
         The page it is from.
     direct : bool
-        Whether a file's address is the home's with its name behind it. If not, the home has a link to it.
+        Whether a file's address is the home's followed by its name. If not, the home has a link to it.
     """
 
     files: dict[str, str]

@@ -32,7 +32,7 @@ class Examples:
 def permuted(examples: Examples, seed: int) -> Examples:
     """Shuffle the examples within each concept, the paper's bootstrap of a data set.
 
-    What changes slowly within a concept is gone in the copy; the changes between concepts stay where they are.
+    Slow changes within a concept are gone in the copy; the changes between concepts stay.
 
     Parameters
     ----------

@@ -107,7 +107,7 @@ def _probabilities(given: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
 
 
 def _edges(matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Where a draw from [0, 1) passes from one cell to the next; what rounding leaves goes to the last possible one."""
+    """The boundaries of the cells for a draw from [0, 1); the last possible one gets the rounding error."""
     edges = np.cumsum(matrix)
     edges[np.flatnonzero(matrix)[-1] :] = np.inf
     return edges
