@@ -449,10 +449,7 @@ class Bank:
     # Files ----------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to one file, whole or not at all; :meth:`load` resumes bit for bit.
-
-        Keys must be numbers, strings, bytes or tuples of such.
-        """
+        """Write everything to one file, whole or not at all; keys are numbers, strings, bytes or tuples of them."""
         from fourrates import files
 
         files.write(path, self.to_bytes())

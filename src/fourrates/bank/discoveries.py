@@ -1,7 +1,4 @@
-"""Which of many streams have drifted, with few named in error: e-values, and the e-BH procedure on them.
-
-docs/many-streams.md has the proofs, for LFR at a time fixed beforehand and for FourRates at any time.
-"""
+"""Which of many streams have drifted, by e-values and the e-BH procedure (proofs in docs/many-streams.md)."""
 
 from __future__ import annotations
 

@@ -85,11 +85,7 @@ def kind_of(key: Hashable) -> int:
 
 
 def token(key: Any) -> Hashable:
-    """A key's own key in a dictionary: equal if keys are, with an unpredictable hash.
-
-    Python seeds the hashes of strings and bytes, not of numbers. An attacker could choose numbers, or tuples of them,
-    that all have one hash, so these are written out.
-    """
+    """A key's own key in a dictionary. Python seeds no hashes of numbers, which an attacker could choose to collide."""
     if isinstance(key, str | bytes):
         return key
     if isinstance(key, tuple) and type(key).__eq__ is tuple.__eq__:

@@ -43,8 +43,8 @@ class DDM(CountingDetector, ErrorRate):
     -----
     The paper leaves these open:
 
-    - *Zero errors*: p = s = 0 is no estimate of anything, so the minimum is first taken at the first error. Otherwise
-      it would be 0 for ever after, and the first error of a perfect classifier would be a drift.
+    - *Zero errors*: p = s = 0 is no estimate of anything, so there is no minimum before the first error. Otherwise it
+      would be 0 for ever after, and the first error of a perfect classifier would be a drift.
     - *Ties*: a sum equal to a bound has not crossed it. The paper writes "at least", which differs only if
       :math:`s_{min} = 0`. Then a classifier that is always wrong would alarm at every event.
     - *An equal minimum* leaves the earlier one in place, as the paper's "lower" has it.

@@ -17,8 +17,8 @@ from fourrates.kernel.baselines import Distances
 class EDDM(CountingDetector, Distances):
     r"""Early Drift Detection Method (EDDM): an alarm when errors get closer together than they were.
 
-    Made for slow, gradual drift. For each error EDDM takes the distance, in events, from the error before, and keeps
-    the mean :math:`p'` and standard deviation :math:`s'` of these distances. It remembers the greatest
+    Made for slow, gradual drift. For each error EDDM computes the distance, in events, from the error before, and keeps
+    the mean :math:`p'` and standard deviation :math:`s'` of these distances. It keeps the greatest
     :math:`p' + 2 s'`, warns when the present value falls below 0.95 of that, and reports a drift below 0.90. Then it
     starts afresh.
 
@@ -34,7 +34,7 @@ class EDDM(CountingDetector, Distances):
     warn, detect : float
         Shares of the greatest value, in (0, 1), below which it warns and reports; the paper's alpha and beta.
     minimum : int
-        How many errors must have happened since the last drift before anything is measured or tested.
+        Errors since the last drift before anything is measured or tested.
     labels : iterable of hashables
         The classes, two or more.
     positive : label, optional
@@ -44,9 +44,9 @@ class EDDM(CountingDetector, Distances):
     -----
     The paper leaves these open:
 
-    - *The greatest value* is first taken at error number `minimum`, the first at which the distribution counts as
-      estimated. Taken from the first error on (or, as in MOA, from event 30 on), it is the whim of a few distances,
-      and of the same streams 44 to 64 in 100 alarm at their thirtieth error.
+    - *The greatest value* is the first at error number `minimum`, when the distribution counts as estimated. From the
+      first error on (or, as in MOA, from event 30 on), it is the whim of a few distances: of 100 such streams, 44 to 64
+      alarm at their thirtieth error.
     - *The first distance* is counted from the start, or from the drift before, which was an error too.
     - *The standard deviation* divides by the number of distances, as in MOA; river divides by one less.
     - *Ties*: a value equal to a bound has not crossed it, as the paper's "less than" has it.

@@ -1,7 +1,4 @@
-"""How soon a fall of a recall would be found, the question behind a budget.
-
-:func:`falls` runs a detector on streams in which one recall falls by some points, with everything else as it was.
-"""
+"""How soon a detector would find a fall of one recall by some points, the question behind a budget."""
 
 from __future__ import annotations
 
@@ -124,7 +121,7 @@ def falls(
     points : iterable of float
         How far a recall falls: 5 is from 0.90 to 0.85.
     classes : sequence of int, optional
-        Whose recalls fall, as positions; all of them if not given.
+        The classes whose recalls fall, as positions; all of them if not given.
     history : int
         Events before the fall.
     horizon : int, optional

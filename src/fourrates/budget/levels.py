@@ -20,7 +20,7 @@ from fourrates.budget.chain import Sides
 from fourrates.null import check_decay, check_level
 
 RATES = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99)  # the hazard of a rate p is that of 1 - p, sides swapped
-LARGEST = 0.4  # smallest level tried
+LARGEST = 0.4  # largest level tried
 SAFER = 0.98  # factor for a level until it keeps the budget
 
 

@@ -1,7 +1,7 @@
 """Run lengths and delays of any detector, by running it.
 
-Same seed, same result; the sampling error is part of it. How soon an LFR finds a change is also computed:
-:func:`~fourrates.budget.expected_delay`.
+The same seed gives the same result; its sampling error is reported. :func:`~fourrates.budget.expected_delay` computes
+how soon an LFR finds a change.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def expected_run_length(
     confusion : K x K array
         Probabilities or counts, by true class and then by predicted class.
     alarms : int
-        How many to wait for. Runs are about exponential, so the mean of 400 has a standard error of 5 %.
+        The alarms to wait for. Runs are about exponential, so the mean of 400 has a standard error of 5 %.
     limit : int
         Events after which to stop at the latest.
     seed : int

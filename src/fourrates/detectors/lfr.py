@@ -292,7 +292,7 @@ def _decays(value: Any) -> tuple[float, ...]:
 
 
 def _watches(rate: str, decays: tuple[float, ...], warn: float, detect: float, shared: int) -> list[Watch]:
-    """The statistics of a rate, which share its levels with each other and with so many tests."""
+    """The statistics of a rate, which share its levels with each other and with other tests."""
     if not check_level(detect, f"{rate}: detect") < check_level(warn, f"{rate}: warn"):
         raise ValueError(f"{rate}: warn {warn!r} is not larger than detect {detect!r}")
     shared *= len(decays)

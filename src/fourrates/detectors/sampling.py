@@ -64,7 +64,7 @@ def odds_codes(probabilities: npt.NDArray[np.float64]) -> npt.NDArray[np.uint16]
 
 
 def codes_of_ratios(ratios: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.bool_]]:
-    """Ratios of probabilities as the kernel has them, and which of them are too large or too small for it."""
+    """Ratios of probabilities as the kernel has them, and those out of its range."""
     steps = np.rint(A_DOUBLING * np.log2(ratios))
     far: npt.NDArray[np.bool_] = np.abs(steps) > ODDS // 2
     return (np.where(far, 0, steps) + ODDS // 2).astype(np.uint16), far

@@ -1,7 +1,4 @@
-"""Look at a stream before watching it: :func:`diagnose` reads it once, in bounded memory, and describes it.
-
-`order`, `repeats` and `cycles` each follow one thing as events go by; `result` has the words.
-"""
+"""Look at a stream before watching it: :func:`diagnose` reads it once, in bounded memory, and describes it."""
 
 from __future__ import annotations
 
@@ -62,7 +59,7 @@ def diagnose(
     threshold : float, optional
         The score from which on the prediction is positive; 0.5.
     by : str or list of str, optional
-        Column of the segments; order and correlation are looked at within each.
+        Column of the segments; order and correlation are examined within each.
     positive, labels
         As for :func:`~fourrates.detect`.
     arl, budget : optional
@@ -147,7 +144,7 @@ class _Look:
         self.counts: npt.NDArray[np.int64] = np.zeros((0, 0), np.int64)
 
     def batches(self) -> Iterator[Batch]:
-        """The batches, each looked at before it is passed on."""
+        """The batches, each examined before it is passed on."""
         for table in self._events.tables():
             for batch in self._events.batch(table):
                 self._take(table, batch)

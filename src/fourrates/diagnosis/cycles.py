@@ -1,8 +1,7 @@
 """Days and weeks in a stream: whether errors, or the class mix, follow the clock.
 
-Events are counted hour by hour. A daily or weekly course shows as a peak of the periodogram at that period and its
-harmonics, above the frequencies around them. Those are the noise of this very stream, whether its errors are
-independent or not.
+Events are counted hour by hour. A daily or weekly course is a peak of the periodogram at that period and its harmonics.
+The frequencies around them are the noise of this very stream, whether its errors are independent or not.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ HOURS = {"day": 24, "week": 168}
 LEAST = {"day": 4, "week": 4}  # periods in the data before one is looked for
 HARMONICS = 3
 LEVEL = 1e-4  # for one quantity and one period; there are a handful of each
-MOST = 1 << 18  # hours, thirty years; a wider spread is not looked at
-CLASSES = 8  # looked at one by one; more are taken together
+MOST = 1 << 18  # hours, thirty years; a wider spread is not examined
+CLASSES = 8  # examined one by one; more are combined
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 HOUR = 3_600_000_000
 

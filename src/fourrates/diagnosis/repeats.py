@@ -23,10 +23,7 @@ KEY = b"fourrates: ids  "  # fixed, so the same input gives the same answer
 
 
 class Ids:
-    """Counts repeated ids, in bounded memory.
-
-    When too many differ, only those are kept whose fingerprint ends in enough zeros, and counts are scaled up.
-    """
+    """Counts repeated ids; of too many, a sample by fingerprints ending in zeros, whose counts are scaled up."""
 
     def __init__(self, kept: int = KEPT) -> None:
         self._hasher, self._most = Hasher(KEY), kept

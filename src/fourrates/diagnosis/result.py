@@ -152,7 +152,7 @@ class Diagnosis:
         return None if self.per_second is None else self.per_second * UNITS["month"] / self.arl
 
     def headline(self) -> str:
-        """How many events over which time, and how many a day."""
+        """The number of events, their span, and events a day."""
         text = f"{self.events:,} events"
         if self.streams is not None:
             text += f" of {self.streams:,} stream{'' if self.streams == 1 else 's'}"

@@ -77,10 +77,7 @@ def _labels(y: npt.ArrayLike, rows: int, first: int) -> Labels:
 
 
 def together(*parts: Examples) -> Examples:
-    """Concatenate some examples, if they contain any difference.
-
-    Rejected are a feature that is constant over all of them, and labels of one class.
-    """
+    """Concatenate some examples; an error if a feature is constant over all of them, or the labels are of one class."""
     examples = reduce(Examples.followed_by, parts)
     where = " and ".join(part.place for part in parts)
     constant = np.flatnonzero(np.ptp(examples.features, axis=0) == 0)
@@ -97,10 +94,7 @@ def together(*parts: Examples) -> Examples:
 
 
 def joined(examples: Examples) -> Array:
-    """Features and label in one table, each column with mean 0 and deviation 1 over all rows.
-
-    A label of two classes is one column, and of more a column for each class.
-    """
+    """Features and label (a column for each class if there are more than two), each with mean 0 and deviation 1."""
     columns = [examples.features]
     if examples.labels is not None:
         columns.append(_indicators(examples.labels))
@@ -110,8 +104,8 @@ def joined(examples: Examples) -> Array:
 def crossed(examples: Examples) -> Array:
     """The same, and the product of each feature with each column of the label.
 
-    To a linear rule these are the features of each class. Without them it could not see P(y | X) change while P(X) and
-    P(y) stay, and that is concept drift.
+    To a linear rule these are the features of each class. Without them it is blind to concept drift, a change of P(y |
+    X) while P(X) and P(y) stay.
     """
     if examples.labels is None:
         return joined(examples)

@@ -38,7 +38,7 @@ class RunLength:
 
     @property
     def events(self) -> int:
-        """How many, those of the unfinished runs too."""
+        """Events of all runs, unfinished ones too."""
         return sum(self.runs) + sum(self.censored)
 
     @property

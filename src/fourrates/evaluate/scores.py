@@ -26,7 +26,7 @@ class Score:
         For each change the events from it to the first drift before the next change, whether allowed or not; None if
         there was none.
     drifts : int
-        How many were reported in all.
+        Drifts in all.
     """
 
     hits: int

@@ -1,7 +1,4 @@
-"""How a record of evidence lies in memory, and which bytes can be one.
-
-Bytes from outside are never trusted: every value is checked against its range and the others before the kernel sees it.
-"""
+"""How a record of evidence lies in memory, and which bytes from outside can be one; none are trusted unchecked."""
 
 from __future__ import annotations
 

@@ -280,7 +280,7 @@ class Life:
         return [finding]
 
     def _together(self, c: int) -> list[int]:
-        """The recalls that moved together with this one, and are looked at together."""
+        """The recalls that moved together with this one, and share its look."""
         record = self._record
         look, direction = record["look"], record["look"]["direction"][c]
         same = (record["recall"]["moved"] != 0) & (look["direction"] == direction) & (look["settled"] == 0)
@@ -345,7 +345,7 @@ class Life:
         look["given"][c], look["ones"][c], look["opened"][c] = given, ones, opened
 
     def _set_level(self, c: int, n: float, ones: float) -> None:
-        """Set the level of a recall to these observations, so many of them right."""
+        """Set the level of a recall to these observations and right ones."""
         if self._rules.sampled:
             self._record["sample"]["n"][c], self._record["sample"]["ones"][c] = n, ones
             most = min(math.ceil(n), events_of(self._record))

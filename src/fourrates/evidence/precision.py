@@ -34,10 +34,7 @@ class Mixed(NamedTuple):
 
 
 def moved(before: Mixed, after: Mixed) -> tuple[PrecisionChange, ...]:
-    """The precisions that moved, and their causes; those that cannot be explained are left out.
-
-    Each part is its mean effect before the other moved and after.
-    """
+    """The precisions that moved, if known, with each cause's mean effect before and after the other."""
     recalls = Mixed(before.positives, after.tnr, after.tpr)
     mix = Mixed(after.positives, before.tnr, before.tpr)
     found = []

@@ -1,7 +1,4 @@
-"""What FourRates watches, as numbers: the alternatives, their weights, and the threshold of a budget.
-
-Every constant chosen by measurement is here, next to its reason; the kernel has arithmetic only.
-"""
+"""What FourRates watches, as numbers, with the measurements behind each constant; the kernel has arithmetic only."""
 
 from __future__ import annotations
 
@@ -54,7 +51,7 @@ WARN = 0.1  # a warning's run length over that of an alarm
 
 
 class FourRatesRules(CheckedRules):
-    """What FourRates watches: by class, changes of less than its tolerance are ignored; one that learns may improve."""
+    """The rules of FourRates: by class, changes of less than its tolerance are ignored; one that learns may improve."""
 
     def __init__(self, classes: int, settings: dict[str, Any]) -> None:
         super().__init__(classes, settings)

@@ -1,9 +1,9 @@
 """Wrap a classifier so it retrains itself when that helps.
 
-:class:`ChampionRetrainer` is the one to use. Several models vote, each weighted by its accuracy on unseen labels.
-:class:`Retrainer` is the paper's loop around any scikit-learn or river classifier, with HLFR's second layer if wanted.
-Both read streams one example at a time or in batches, with labels at once or late, and give predictions, drifts and the
-:class:`Life` of every model.
+Use :class:`ChampionRetrainer`, a vote of several models weighted by their accuracy on unseen labels. :class:`Retrainer`
+is the paper's loop around any scikit-learn or river classifier, with HLFR's second layer if wanted. Both read one
+example at a time or batches, with labels at once or late, and give predictions, drifts and the :class:`Life` of every
+model.
 """
 
 from fourrates.retrain.champion import ChampionRetrainer, Expert

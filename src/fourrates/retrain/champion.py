@@ -91,7 +91,7 @@ class ChampionRetrainer(Loop):
         geometric mean of the recalls. It sets the cost of an error on each class, and how probable a class must be to
         be predicted.
     max_examples : int
-        How many of the newest examples are kept.
+        The number of newest examples to keep.
     max_pending, max_wait
         As of :class:`Retrainer`.
 

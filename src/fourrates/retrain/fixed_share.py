@@ -1,7 +1,4 @@
-"""The fixed-share vote of Herbster and Warmuth (1998): models predict together, and their weights track the best one.
-
-Takes the probabilities each model gives to the classes, then the labels; gives predictions and the next weights.
-"""
+"""The fixed-share vote of Herbster and Warmuth (1998), in which several models' weights track the best one."""
 
 from __future__ import annotations
 

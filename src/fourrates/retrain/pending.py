@@ -1,7 +1,7 @@
 """The examples of predictions that wait for their labels.
 
-:class:`~fourrates.LabelJoin` decides what waits, and for how long, and keeps an id's prediction and a number. The
-examples are kept here by that number, because the next model trains on them and may have to predict them.
+:class:`~fourrates.LabelJoin` decides which wait, and for how long, and keeps an id's prediction and a number. The
+examples are kept here by that number, for training the next model and for its predictions.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The paper's loop around a classifier: watch it, and retrain it when it drifts; HLFR's second layer if wanted.
-
-:class:`Retrainer` takes any scikit-learn or river classifier: predict, observe the labels, keep the examples of a
-warning, and train the next model on them after a drift.
-"""
+"""The paper's loop around a classifier: watch it, and retrain it when it drifts; HLFR's second layer if wanted."""
 
 from __future__ import annotations
 
