@@ -1,4 +1,4 @@
-"""The head of a record as Python reads it: its stream, its number of events, its last findings."""
+"""The head of a record as Python reads it, with its stream, number of events and last findings."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def discovered(values: npt.NDArray[np.float64], streams: int, q: float) -> Array
 
 
 def _false_alarms(detector: LFR) -> float:
-    """Expected alarms at an event of a stable stream, at most: two rates, levels added."""
+    """Expected alarms at an event of a stable stream, at most, from two rates with levels added."""
     if detector.parameters["null"] != "exact":
         raise ValueError(f"discoveries needs the exact null; {detector.parameters['null']!r} keeps no level")
     return detector._false_alarms

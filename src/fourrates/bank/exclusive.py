@@ -1,4 +1,4 @@
-"""One user at a time: concurrent use is an error, and corrupts nothing."""
+"""One user at a time; concurrent use is an error, and corrupts nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ User = TypeVar("User", bound=Any)
 
 
 class ExclusiveUse:
-    """Held by one user at a time; an error for all others, the same thread too: a key may use the bank that asks it."""
+    """Held by one user at a time; an error for all others, even in the same thread, as keys may use their bank."""
 
     def __init__(self, what: str) -> None:
         self._lock, self._what = threading.Lock(), what

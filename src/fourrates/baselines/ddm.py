@@ -25,7 +25,7 @@ class DDM(CountingDetector, ErrorRate):
     **Input**: pairs (y_true, y_pred) of labels. Only whether they are equal matters.
 
     **Blind to** every drift that keeps the error rate, however much it hurts one class (see the second example), and
-    to improvement. It also grows slow with age: p is a mean over all events since the last drift.
+    to improvement. It also grows slow with age, as p is a mean over all events since the last drift.
 
     Parameters
     ----------

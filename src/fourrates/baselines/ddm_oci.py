@@ -26,7 +26,7 @@ class DDMOCI(CountingDetector, Recall):
 
     **Input**: pairs (y_true, y_pred) of labels. Events of other classes change nothing.
 
-    **Blind to** everything but that recall: all of the other class may be misclassified (see the second example). And
+    **Blind to** everything but that recall; all of the other class may be misclassified (see the second example). And
     it alarms without any drift. Its s is the deviation of a plain mean of n bits, while R, which weighs the last
     :math:`1 / (1 - \eta)` of them, never stops swinging. The more examples, the narrower the bound and the more false
     alarms; Wang & Abraham set 10 and 20 deviations for that reason. :class:`~fourrates.LFR` is the same statistic with

@@ -23,7 +23,7 @@ class PerfSim(CountingDetector, Similarity):
 
     **Input**: pairs (y_true, y_pred) of labels.
 
-    **Blind to** changes in small cells: the largest count rules the cosine, so a rare class may be lost entirely (see
+    **Blind to** changes in small cells. The largest count rules the cosine, so a rare class may be lost entirely (see
     the second example). Blind also to slow drift, which makes no two neighbours unlike, and within a batch. How far a
     cosine lies below 1 by chance depends on the size of the batch and the matrix, so no threshold suits all.
 

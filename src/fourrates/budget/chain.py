@@ -69,7 +69,7 @@ def _lower(decay: float, rate: float, level: float) -> float:
 
 @lru_cache(maxsize=512)
 def hazard(decay: float, rate: float, within: tuple[float, float]) -> float:
-    """The hazard of these bounds: the chance per observation that R leaves them, once settled."""
+    """The hazard of these bounds, the chance per observation that R leaves them, once settled."""
     mass = settled(decay, rate).copy()
     left = run(decay, rate, within, mass, math.ceil(FEWER / (1 - decay)))
     total = mass.sum()

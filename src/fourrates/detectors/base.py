@@ -167,7 +167,7 @@ class Detector(Pairs):
         return taken, self.findings
 
     def codes_of(self, probability: Any, size: int, strata: npt.ArrayLike | None = None) -> npt.ArrayLike | None:
-        """The strata of sampled events: the ratios of their probabilities."""
+        """The strata of sampled events, which are ratios of probabilities."""
         if probability is None:
             return strata
         if not self.parameters.get("sampled"):
@@ -175,7 +175,7 @@ class Detector(Pairs):
         return odds_codes(both_probabilities(probability, self._labels, size))
 
     def _in_strata(self, truths: npt.NDArray[np.uint16], strata: npt.ArrayLike | None) -> npt.NDArray[np.uint16]:
-        """Class codes as the kernel has them: those of the second stratum follow those of the first."""
+        """Class codes as the kernel has them; those of the second stratum follow those of the first."""
         number = self.strata
         if (strata is None) != (number == 1):
             raise ValueError(

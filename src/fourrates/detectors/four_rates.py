@@ -46,7 +46,7 @@ class FourRates(RecordDetector):
     or withdraw it, and later show whether the rate recovered. All of that is in `findings`; `update` returns drifts
     alone.
 
-    Events need not be independent: clustering of errors is estimated, and the evidence is tempered by it.
+    Events need not be independent. Clustering of errors is estimated, and the evidence is tempered by it.
 
     **Input**: pairs (y_true, y_pred) of labels.
 
@@ -286,7 +286,7 @@ class FourRates(RecordDetector):
 
     @property
     def open(self) -> Drift | None:
-        """The open drift: the one that opened the episode, if several rates moved one after the other."""
+        """The open drift, the one that opened the episode, if several rates moved one after the other."""
         return self._life_of(self._record_view()).open
 
     @property
@@ -413,7 +413,7 @@ def check_after(after: Any) -> After:
 
 
 def in_order_of_codes(counts: npt.NDArray[np.int64], labels: Labels) -> npt.NDArray[np.int64]:
-    """Counts, one matrix or many, in the kernel's order of labels: the positive class last."""
+    """Counts, one matrix or many, in the kernel's order of labels, the positive class last."""
     order = [labels.given.index(label) for label in labels.values]
     return counts[..., order, :][..., order]
 

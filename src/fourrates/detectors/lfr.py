@@ -23,7 +23,7 @@ DECAY, WARN, DETECT = 0.9, 0.01, 1e-5  # the paper's settings, also for a rate l
 
 
 class Watch(NamedTuple):
-    """One statistic of a rate: its decay and its levels."""
+    """The decay and the levels of one statistic of a rate."""
 
     decay: float
     warn: float
@@ -69,7 +69,7 @@ class LFR(RecordDetector):
     null : {"exact", "plugin"}
         How the bounds are computed, see :mod:`fourrates.null`. Only "exact" is a guarantee.
     correction : {None, "bonferroni"}
-        With "bonferroni", `warn` and `detect` are levels of a whole step: divided by the number of rates and watched
+        With "bonferroni", `warn` and `detect` are levels of a whole step, divided by the number of rates and watched
         sides.
     rates : names of rates, optional
         The rates to watch, if not all: ``["tnr", "tpr"]`` leaves out the precisions, which move with every class-mix
@@ -230,7 +230,7 @@ class LFR(RecordDetector):
 
     @property
     def _false_alarms(self) -> float:
-        """Expected alarms at an event of a stable stream, at most: two rates, the levels of their sides added."""
+        """Expected alarms at an event of a stable stream, at most; two rates, the levels of their sides added."""
         levels = [
             sum((down + up) * table.levels[detect] for table, _, detect in own)
             for own, (down, up) in zip(self._statistics, self._watched, strict=True)

@@ -1,4 +1,4 @@
-"""Sampled events: the probabilities with which they were drawn for labelling, as the kernel has them."""
+"""The probabilities with which events were drawn for labelling, as the kernel has them."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ LEVEL = 0.005
 
 
 def strata_of(times: npt.NDArray[np.datetime64], season: Season) -> npt.NDArray[np.uint16]:
-    """The stratum of each time: its hour, or its weekday from Monday on; 0 if the time is not known."""
+    """The hour of each time, or its weekday from Monday on; 0 if the time is not known."""
     whole = times.astype("M8[us]").view(np.int64)
     found = whole // HOUR % 24 if season == "day" else (whole // DAY + 3) % 7  # the first of 1970 was a Thursday
     return np.where(np.isnat(times), 0, found).astype(np.uint16)
@@ -28,7 +28,7 @@ def choose_season(
 ) -> Season | None:
     """The season that the errors of a stream follow, by its first full periods; None if there are too few, or none.
 
-    A season repeats: a stratum's excess in one period is there in the others too. So the strata of each period are
+    A season repeats, so a stratum's excess in one period is there in the others too. So the strata of each period are
     shuffled (hours, whose neighbours are alike, only turned). The season is significant if hardly any shuffle makes the
     periods agree as well. Levels of whole periods or days do not matter.
     """

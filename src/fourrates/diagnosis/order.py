@@ -1,4 +1,4 @@
-"""Events in their order, stream by stream: errors that follow errors, and times that run backwards."""
+"""Errors that follow errors, and times that run backwards, stream by stream."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Errors:
 
 
 class Clock:
-    """Times in order of arrival: from when to when, how many a day, and how many run backwards in their stream."""
+    """The span of the times, how many there are a day, and how many run backwards in their stream."""
 
     MOST_DAYS = 40_000
 

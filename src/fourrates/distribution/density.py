@@ -1,4 +1,4 @@
-"""Tests by a kernel density: that of Song et al. on likelihoods, and the rank test of Dries and Rueckert."""
+"""Song et al.'s test on likelihoods and Dries and Rueckert's on ranks, both by a kernel density."""
 
 from __future__ import annotations
 

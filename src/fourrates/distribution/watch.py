@@ -62,7 +62,7 @@ class Alarm:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class WindowWatch(BaseEstimator, ABC):
-    """Watches a stream: the first rows are the reference, and the latest ones are compared with it again and again.
+    """Compares the latest rows of a stream with its first ones, the reference, again and again.
 
     Each comparison is made at `level`, so that a stream without changes has an alarm in about one of 1 / `level`
     comparisons. After an alarm the reference is filled again from the rows that follow.

@@ -17,7 +17,7 @@ FADED = 1e-290  # a smaller sum counts as no event, as doubles lose their digits
 
 @dataclass(frozen=True, slots=True)
 class Prequential:
-    """How good the predictions were after each event: curves as long as the stream.
+    """How good the predictions were after each event, as curves along the stream.
 
     Attributes
     ----------

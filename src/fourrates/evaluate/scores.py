@@ -67,7 +67,7 @@ def score(
 
     **False alarms** are counted where the paper counts them (Wang & Abraham, 2015, section V). With one change, that is
     all of the stream before it and nothing after. With several, it is from the middle of each concept up to the next
-    change, so that a late detection is none. After the last of several the paper leaves it open: drifts count from the
+    change, so that a late detection is none. After the last of several the paper leaves it open; drifts count from the
     middle of the last concept on if `length` gives the end of the stream, and otherwise not. Without any change every
     drift counts.
 

@@ -89,7 +89,7 @@ def alternatives(
 
 
 def _fill_pairs(table: Floats, longest: Floats, begun: Floats, watched: dict[int, bool]) -> None:
-    """Two recalls together in four directions: both fall by the same step, or each by equal information."""
+    """Two recalls together in four directions, by the same step if both fall, or else by equal information."""
     shares = _pair_shares(watched)
     steps = {way: _shared_steps(longest, way) for way in (-1, 1)}
     for i, (pair, share) in enumerate(shares.items()):
@@ -101,7 +101,7 @@ def _fill_pairs(table: Floats, longest: Floats, begun: Floats, watched: dict[int
 
 
 def falling(sides: Sides) -> float:
-    """The share of the budget for a fall of both of two recalls: their first `SHARED_SIZES` lanes."""
+    """The share of the budget for both of two recalls falling, in their first `SHARED_SIZES` lanes."""
     shares = _pair_shares({-1: sides != "up", 1: sides != "down"})
     return TOGETHER * shares[-1, -1] / sum(shares.values())
 
@@ -129,7 +129,7 @@ def _information(rates: Floats, step: Any) -> Floats:
 
 
 def _share(shortest: Floats, longest: Floats, arl: float, rates: Floats, way: int) -> Floats:
-    """The weight of a direction: it grows with its findable steps, and a fall from a high rate is never 0."""
+    """The weight of a direction, which grows with its findable steps and is never 0 for a fall from a high rate."""
     part = np.log(longest / shortest[:, None]) / np.log(longest / SHORTEST)
     possible = (shortest < 0.3 * arl) | ((rates > 0.5) == (way < 0))
     return np.asarray(np.where(part > 0, LEAST + (1 - LEAST) * part, LEAST * possible[:, None]))

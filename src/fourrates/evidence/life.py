@@ -1,8 +1,8 @@
 """The life of a drift: an alarm opens it, a second look confirms or withdraws it, and it ends.
 
-The kernel stops when there is something to decide: the evidence for a change is enough, or a look has reached its
-decision. This module decides. :data:`LIFE` is all of it as a table; the code below looks its transitions up there, the
-tests follow it, and the documentation prints it.
+The kernel stops when there is something to decide, either enough evidence for a change or the result of a look. This
+module decides. :data:`LIFE` is all of it as a table; the code below looks its transitions up there, the tests follow
+it, and the documentation prints it.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ DECISIONS = {
 
 
 class Life:
-    """One stream at a moment of decision: its record is changed, and `findings` are reported."""
+    """One stream at a moment of decision, which changes its record and reports `findings`."""
 
     def __init__(self, rules: FourRatesRules, names: Sequence[str], memory: npt.NDArray[np.uint8]) -> None:
         self._rules, self._names, self._memory = rules, names, memory
@@ -119,7 +119,7 @@ class Life:
     # An alarm -------------------------------------------------------------------------------------------------
 
     def _alarm(self, alarm: Alarm) -> list[Finding]:
-        """The evidence is enough: report the drift, and look at it."""
+        """Report a drift with enough evidence, and look at it."""
         record, rules, opening = self._record, self._rules, self.open
         happenings = {change.cls: self._happening(change, alarm) for change in alarm.moved}
         steps = {c: LIFE[self.condition(c), happening] for c, happening in happenings.items()}
@@ -226,7 +226,7 @@ class Life:
         return float(self._record["shared"]["proof"]) + sum(map(self._proof_of, range(len(self._record["counts"]))))
 
     def _proof_of(self, c: int) -> float:
-        """The share of a recall in that: an alarm may name all of them. A little-known normal makes no strong proof."""
+        """The share of a recall in that, as an alarm may name all of them. A little-known normal proves little."""
         look, classes = self._record["look"][c], len(self._record["counts"])
         if not self._record["recall"]["moved"][c] or look["settled"] or self.condition(c) == RECOVERING:
             return 0.0
@@ -238,7 +238,7 @@ class Life:
         self._record["shared"]["proof"] += self._proof_of(c)
 
     def _far(self, c: int) -> float:
-        """In log-odds, how far from normal a recovering recall still counts as moved: a part of its move."""
+        """In log-odds, how far from normal a recovering recall still counts as moved, a part of its move."""
         look, moved = self._record["look"][c], int(self._record["recall"]["moved"][c])
         known, right = normal_of(self._record, c)
         edge = (right + 0.5) / (known + 1) + moved * float(self._rules.tolerances[c])

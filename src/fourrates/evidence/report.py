@@ -225,7 +225,7 @@ def _moved(
 
 
 def known_of(rules: FourRatesRules, record: Any, c: int) -> tuple[float, float]:
-    """Observations of a recall's level, and right ones: with the reference, unless a drift is open."""
+    """Observations of a recall's level, and right ones; with the reference, unless a drift is open."""
     recall, look = record["recall"][c], record["look"][c]
     n, ones = level_of(record, c)
     if recall["moved"]:
@@ -306,7 +306,7 @@ def _seen_since(recall: Any, age: float) -> float:
 
 
 def write_episode(rules: FourRatesRules, record: Any, alarm: Alarm, reported: Sequence[Moved], known: bool) -> None:
-    """Record the drift that opens an episode: these recalls moved; the counts are still those up to the alarm."""
+    """Record the drift of these recalls that opens an episode; the counts are still those up to the alarm."""
     episode = record["episode"]
     episode["at"] = alarm.at + 1
     for name in ("since", "started", "first", "last"):
@@ -417,7 +417,7 @@ def normal_of(record: Any, c: int) -> tuple[float, float]:
 
 
 def now_of(record: Any, i: int) -> tuple[float, float]:
-    """Observations of a rate and right ones now: since the alarm if a drift is open, else the latest."""
+    """Observations of a rate and right ones now, since the alarm if a drift is open, else the latest."""
     classes = len(record["counts"])
     c = i % classes
     if i < classes and record["recall"]["moved"][c]:

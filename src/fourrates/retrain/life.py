@@ -46,7 +46,7 @@ class Life:
     start, stop : int
         It served for the examples ``range(start, stop)`` of the stream; `stop` is None while it serves.
     why : {"first", "drift", "hand"}
-        The reason for it: it was the first, the one before had drifted, or the user replaced that by hand.
+        Why it began to serve, as the first model, after a drift, or because the user replaced another.
     window : range or None
         The examples of the stream it was trained on, negative if from the first fit; None if trained on others.
     drift : Drift or None

@@ -193,7 +193,7 @@ class Retrainer(Loop):
         self._begin(model, "drift", window)
 
     def _judge(self, drift: Drift) -> None:
-        """Ask the second layer: retrain after a confirmed drift, change nothing after a dismissed one."""
+        """Ask the second layer, and retrain after a confirmed drift; a dismissed one changes nothing."""
         assert self.confirm is not None
         start = drift.window.start
         before = range(max(self._window.start, start - self.confirm.window), start)

@@ -62,7 +62,7 @@ class Scenario:
         change : int, optional
             The first event of the new concept; half of `length` if not given, none if it is `length`.
         width : int
-            0 for an abrupt change. Otherwise the change is gradual: over `width` events the i-th, counted from 1, is
+            0 for an abrupt change. Otherwise it is gradual, and over `width` events the i-th, counted from 1, is
             from the new concept with probability i / (width + 1). If the stream ends sooner, the rise is cut.
 
         Examples
