@@ -1,4 +1,4 @@
-"""A queue on disk: one SQLite file that several threads and processes may share.
+"""A queue on disk, in one SQLite file that several threads and processes may share.
 
 Every change is on the disk when it returns (write-ahead log, ``synchronous=FULL``). Entries wait in channels, each in
 the order in which it was put. Whoever delivers an entry holds it for a while; another process takes it over when that
@@ -135,7 +135,7 @@ class DiskQueue:
         return dropped
 
     def entries(self, status: int = WAITING) -> list[Entry]:
-        """What is in the queue, oldest first."""
+        """The entries in the queue, oldest first."""
         return [
             Entry(*row) for row in self._run(f"SELECT {COLUMNS} FROM entries WHERE status = ? ORDER BY place", status)
         ]
@@ -155,7 +155,7 @@ class DiskQueue:
     def claim(self, channel: str, seconds: float, *, in_order: bool = False) -> Entry | None:
         """Hold the oldest entry of a channel that is due and that nobody else holds, for this number of seconds.
 
-        With `in_order` only the very first entry may be claimed: nothing overtakes it.
+        With `in_order` only the very first entry may be claimed, so nothing overtakes it.
         """
         with self._transaction() as execute:
             now = time.time()
@@ -185,11 +185,11 @@ class DiskQueue:
         self._change(entry, "due = ?, problem = ?, holder = '', held_until = 0", due, problem[:500])
 
     def bury(self, entry: Entry, problem: str) -> None:
-        """Note that it did not and will not be tried again: a dead letter."""
+        """Mark an entry as a dead letter, which failed and will not be tried again."""
         self._change(entry, "status = ?, problem = ?, holder = '', held_until = 0", DEAD, problem[:500])
 
     def replace(self, entry: Entry, rest: Entry) -> None:
-        """Put what is left of an entry in its place, held as it was."""
+        """Replace an entry by its rest, still held."""
         self._change(entry, "id = ?, body = ?, rows = ?", rest.id, rest.body, rest.rows)
 
     def _change(self, entry: Entry, change: str, *values: object) -> None:
@@ -280,7 +280,7 @@ class DiskQueue:
 def default_path(*facts: object, suffix: str = ".alerts") -> str:
     """A path for these facts in FOURRATES_STATE if that is set, else in the user's folder of such files.
 
-    The same facts give the same path, so that the next process finds what the last one left.
+    The same facts give the same path, so the next process finds the queue of the last one.
     """
     if named := os.environ.get("FOURRATES_STATE"):
         folder = named
@@ -320,7 +320,7 @@ def _insist_on_wal(connection: sqlite3.Connection) -> None:
             time.sleep(0.01)
 
 
-# Forks: SQLite shares what it knows of its locks with a child, which does not have them. So no file is open meanwhile.
+# Forks. A child shares SQLite's record of locks without having the locks, so no file is open meanwhile.
 
 _queues: weakref.WeakSet[DiskQueue] = weakref.WeakSet()
 _forking = threading.Lock()
@@ -346,11 +346,11 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
-# Holders: machine, process and its start, as far as they can be known; others see by it whether it is still there.
+# Holders have a machine, a process and its start, as far as known, so others can see whether they are alive.
 
 
 def _may_be_alive(holder: str) -> bool:
-    """False only where it is sure that the holder has died: a process of this very machine that is not there."""
+    """False only if the holder has surely died, as a missing process of this very machine."""
     parts = holder.split()
     if len(parts) != 4 or parts[0] == "?" or parts[0] != _machine() or parts[2] == "?":
         return bool(parts)
@@ -358,7 +358,7 @@ def _may_be_alive(holder: str) -> bool:
 
 
 def _machine() -> str:
-    """Host, boot and process namespace; "?" where there is no /proc to tell."""
+    """Host, boot and process namespace; "?" if there is no /proc."""
     try:
         with open("/proc/sys/kernel/random/boot_id") as file:
             boot = file.read().strip()

@@ -1,4 +1,4 @@
-"""The rates that moved over time, as a matplotlib figure: each with accuracy, the band of normal and what was found."""
+"""The rates that moved over time, as a matplotlib figure, each with accuracy, the band of normal and the findings."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def drawn(watch: Watch, findings: Sequence[Finding], segment: str | None = None)
 
 
 def _headline(watch: Watch, segment: str | None) -> str:
-    """The worst open drift in a few words: which rate, now and normally, in which segment, since when."""
+    """The worst open drift in a few words, with its rate now and normally, segment and start."""
     now = watch.now()
     opened = [drift for drift in now.open if segment in (None, drift.segment)]
     if not opened:
@@ -155,7 +155,7 @@ def _draw(panel: Panel, ax: Any, timed: bool) -> None:
             style = ":" if finding.kind == "withdrawal" else "--"
             ax.axvline(x(finding.at), color=END, lw=1.6, ls=style, label=finding.kind)
     segment = "" if panel.segment is None else f"{shortened(panel.segment, NAME)}: "
-    # A label may look like a formula: names are shown as they are.
+    # A label may look like a formula, so names are shown as they are.
     ax.set_title(segment + shortened(rate_in_words(panel.rate), NAME), loc="left", fontsize=10, parse_math=False)
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(alpha=0.25)
@@ -177,6 +177,6 @@ def rendered(drawing: Figure, kind: str, dpi: int) -> bytes:
     """A figure as the bytes of a file."""
     content = io.BytesIO()
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing")  # a name in letters that the font lacks: boxes will do
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # a name in letters that the font lacks; boxes will do
         drawing.savefig(content, format=kind, dpi=dpi)
     return content.getvalue()

@@ -1,10 +1,10 @@
-"""Alerts that arrive: a spool on disk, and the channels that carry what lies in it.
+"""Reliable alerts, from a spool on disk through channels that deliver them.
 
-:class:`Spool` takes an alert, returns when it is on disk, and delivers it in the background: again and again for days,
-across restarts, at least once, always under the same id. :class:`Webhook` posts it as signed JSON, :class:`Slack`
-as Slack wants it, :class:`PagerDuty` opens and resolves incidents, :class:`Command` gives it to a command,
-:class:`Apprise` to chat and mail; :func:`channel_of` makes them from addresses. :func:`finding_alert` makes an alert
-from a finding.
+:class:`Spool` takes an alert, returns when it is on disk, and delivers it in the background. It retries for days and
+across restarts, delivering at least once, always under the same id. :class:`Webhook` posts it as signed JSON,
+:class:`Slack` in Slack's format. :class:`PagerDuty` opens and resolves incidents, :class:`Command` runs a command, and
+:class:`Apprise` reaches chat and mail. :func:`channel_of` makes them from addresses; :func:`finding_alert` makes an
+alert from a finding.
 """
 
 from fourrates.alerts.address import channel_of

@@ -1,4 +1,4 @@
-"""Addresses of channels: one text says how an alert travels and where to."""
+"""Addresses of channels, each a text with the kind of channel and the destination."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def channel_of(address: str, secret: str | bytes | None = None, commands: bool =
     Parameters
     ----------
     address : str
-        ``https://...`` is a webhook; one at hooks.slack.com, or behind ``slack+``, is given what Slack takes.
+        ``https://...`` is a webhook, in Slack's format at hooks.slack.com or behind ``slack+``.
         ``pagerduty://KEY`` opens and resolves incidents, ``exec:COMMAND`` runs a command. All else is for Apprise,
         such as ``mailto://...``.
     secret : str or bytes, optional
-        Signs what is sent to webhooks.
+        Signs messages to webhooks.
     commands : bool
-        Whether commands are allowed: not where others may write addresses, who could then run anything.
+        Whether commands are allowed; not if others may write addresses, who could then run anything.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What carries an alert to somebody: the interface of all channels."""
+"""The interface of all channels, which deliver alerts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Result = TypeVar("Result")
 
 
 class Failure(Exception):
-    """An alert was not delivered; the message says why, in a line.
+    """An alert was not delivered, for the reason in the message.
 
     Parameters
     ----------
@@ -33,11 +33,11 @@ class Alert:
     Attributes
     ----------
     id : str
-        The same for every attempt and every channel: who receives it twice can tell.
+        The same for every attempt and channel, so that a receiver can recognise repeats.
     body : bytes
         The payload as JSON, the same bytes for every attempt.
     payload : mapping
-        What stands in `body`.
+        The content of `body`.
     """
 
     id: str
@@ -46,7 +46,7 @@ class Alert:
 
 
 class Channel(Protocol):
-    """A way to somebody. `deliver` blocks for `deadline` seconds at most; it is called in a thread of the spool's."""
+    """A way to reach somebody. `deliver` blocks for `deadline` seconds at most; it runs in a thread of the spool."""
 
     name: str
     """What the spool keeps alerts of this channel under: the same after a restart, different for another address."""
@@ -56,7 +56,7 @@ class Channel(Protocol):
         """Deliver, or raise; whatever is raised counts as a failure."""
 
     def close(self) -> None:
-        """Give up what is being delivered."""
+        """Give up the current delivery."""
 
 
 class Impatient:
@@ -69,7 +69,7 @@ class Impatient:
         self._running: threading.Thread | None = None
 
     def call(self, function: Callable[[], Result], seconds: float, what: str) -> Result:
-        """What the function returns or raises; a `Failure` when the time is up."""
+        """The result or exception of the function; a `Failure` when the time is up."""
         if self._running is not None:
             self._running.join(0.1)  # it may have been broken off just now
         if self._running is not None and self._running.is_alive():

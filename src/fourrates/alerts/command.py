@@ -19,14 +19,14 @@ class Command:
 
     The alert is on its standard input, as a line of JSON; id, stream, event and rates are in its environment as
     ``FOURRATES_ID``, ``FOURRATES_STREAM``, ``FOURRATES_AT``, ``FOURRATES_SINCE`` and ``FOURRATES_RATES``. Nothing of
-    the alert becomes part of the command line. What it prints goes to stderr.
+    the alert becomes part of the command line. The command's output goes to stderr.
 
     Parameters
     ----------
     command : str
         Given to the shell.
     deadline : float
-        Seconds it may take. Then it is ended, with everything it has started.
+        Seconds it may take before it is ended, with everything it has started.
     """
 
     def __init__(self, command: str, *, deadline: float = 60.0) -> None:
@@ -86,7 +86,7 @@ def _fact(text: str) -> str:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process and its whole group: first by asking, then by force."""
+    """End a process and its whole group, first by a signal it can handle, then by force."""
     _signal(process, signal.SIGTERM)
     with suppress(subprocess.TimeoutExpired):
         process.wait(MERCY)

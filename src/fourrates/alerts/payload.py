@@ -1,4 +1,4 @@
-"""A drift, or what became of one, as an alert: one plain dict, the same for every channel."""
+"""A drift, or a later finding about it, as an alert; one plain dict, the same for every channel."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def finding_alert(
     started_time: str | None = None,
     rates: Mapping[str, RateState] | None = None,
 ) -> dict[str, Any]:
-    """The payload of a drift, or of what became of one; `kind` says which.
+    """The payload of a finding about a drift; `kind` says which.
 
     Parameters
     ----------
     finding : Finding
-        What the detector reported; any but a Shift.
+        Any finding but a Shift.
     stream : str
-        The name of the stream it was found in.
+        The name of its stream.
     origin : str
-        What tells this detector from any other, such as a random name kept with its state: with the stream and the
-        event it makes the id, so that the same drift found again after a restart has the same id.
+        Identifies this detector, such as a random name saved with its state. With the stream and the event it makes
+        the id, so the same drift found again after a restart has the same id.
     time, started_time : str, optional
-        When the event that showed it happened, and when the new level started.
+        The time of the event that showed it, and of the start of the new level.
     rates : mapping, optional
         The rates of the stream now; those the finding is about are sent.
 
@@ -104,7 +104,7 @@ def encode(payload: Mapping[str, Any]) -> bytes:
 
 
 def _text(finding: Finding, stream: str, time: str | None, started: str | None, states: Mapping[str, Any]) -> str:
-    """What happened, and since when: by the clock, or by the event if no times are known."""
+    """The event and its start, by the clock, or by event numbers if no times are known."""
     kind, name = finding.kind, plain(stream)
     moves = {change.rate: change.direction for change in finding.changes}
     reported = rates_then(_plain_changes(finding), kind)

@@ -1,7 +1,7 @@
 """Signatures by which a receiver knows who sent an alert, and when: HMAC-SHA256 over id, time and body.
 
-They follow the Standard Webhooks convention, for which there are libraries in most languages: three headers,
-``Webhook-Id``, ``Webhook-Timestamp`` and ``Webhook-Signature``, the last ``v1,`` and the code in base64.
+They follow the Standard Webhooks convention, which libraries in most languages support. It has three headers,
+``Webhook-Id``, ``Webhook-Timestamp`` and ``Webhook-Signature``, the last of which is ``v1,`` and the code in base64.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class SignatureError(ValueError):
 
 
 def key_of(secret: str | bytes) -> bytes:
-    """The key that a secret stands for: ``whsec_`` and base64, or any text or bytes as they are."""
+    """The key of a secret, which is ``whsec_`` and base64, or any text or bytes as they are."""
     if isinstance(secret, str) and secret.startswith(PREFIX):
         try:
             key = base64.b64decode(secret.removeprefix(PREFIX), validate=True)
@@ -58,18 +58,18 @@ def verify(
     tolerance: float = 300.0,
     now: float | None = None,
 ) -> str:
-    """Check what a receiver got, and return the id of the alert.
+    """Check a received request and return the id of the alert.
 
     Parameters
     ----------
     secret : str or bytes
-        The secret that the sender has.
+        The sender's secret.
     headers : mapping
         The headers of the request, their names in any case.
     body : bytes
-        The body as it came, before anything is parsed.
+        The body as received, before any parsing.
     tolerance : float
-        How many seconds the timestamp may be off: older messages may be replays.
+        How many seconds the timestamp may be off; older messages may be replays.
     now : float, optional
         The time in seconds since 1970, for tests.
 

@@ -31,9 +31,9 @@ class Spool:
     Parameters
     ----------
     path : path
-        The file, made if it is not there. Several processes may share it: no two deliver the same alert at once.
+        The file, created if missing. Several processes may share it; no two deliver the same alert at once.
     channels : iterable of Channel
-        Where alerts go.
+        The channels that deliver.
     max_age : float
         Seconds for which delivery is attempted; three days by default.
     first_pause, longest_pause : float
@@ -46,9 +46,9 @@ class Spool:
     Attributes
     ----------
     dropped : int
-        How many alerts this spool has dropped because the file was full.
+        Alerts that this spool has dropped because the file was full.
     left : list of Entry
-        What was undelivered when the spool was closed.
+        The undelivered alerts when the spool was closed.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class Spool:
         self._queue = DiskQueue(path, limit=limit, limit_bytes=limit_bytes)
         self._tell = tell or (lambda sentence: None)
         self._changed = threading.Condition()
-        self._put = 0  # how often something was put: a worker that saw an older number has something to look at
+        self._put = 0  # number of puts so far; a worker that saw a smaller one has something to look at
         self._closing = self._stopped = False
         self._threads = [
             threading.Thread(target=self._work, args=(channel,), daemon=True, name=f"alerts: {name}"[:60])
@@ -99,8 +99,8 @@ class Spool:
     def put(self, payload: Mapping[str, Any]) -> str:
         """Take an alert; on return it is on the disk. Returns its id.
 
-        The id is ``payload["id"]`` if there is one, else made from what the payload says. An alert whose id is known
-        already, delivered in the last week or not yet, is not taken twice.
+        The id is ``payload["id"]``, or else derived from the payload. An alert with a known id, delivered in the last
+        week or still waiting, is not added again.
         """
         if self._closing:
             raise QueueError(f"{self.path}: the spool is closed")
@@ -119,19 +119,19 @@ class Spool:
         return id
 
     def pending(self) -> list[Entry]:
-        """What waits to be delivered through the channels of this spool, oldest first."""
+        """Undelivered alerts for the channels of this spool, oldest first."""
         return [entry for entry in self._queue.entries() if entry.channel in self.channels]
 
     def stranded(self) -> list[Entry]:
-        """What waits in the file for channels that this spool does not have."""
+        """Undelivered alerts in the file for channels that this spool does not have."""
         return [entry for entry in self._queue.entries() if entry.channel not in self.channels]
 
     def dead_letters(self) -> list[Entry]:
-        """What was given up."""
+        """Alerts that were given up."""
         return self._queue.entries(DEAD)
 
     def close(self, deadline: float = 10.0) -> list[Entry]:
-        """Deliver what can be delivered within this number of seconds, end the threads, and return what is left.
+        """Deliver as much as possible in this many seconds, end the threads, and return the undelivered alerts.
 
         That stays in the file, for the next spool that opens it.
         """
@@ -160,7 +160,7 @@ class Spool:
 
     def _work(self, channel: Channel) -> None:
         failures, hastened = 0, False
-        self._guarded(lambda: self._queue.hasten(channel.name))  # a restart may have mended what was wrong
+        self._guarded(lambda: self._queue.hasten(channel.name))  # a restart may have fixed the problem
         while not self._stopped:
             seen = self._put
             if self._closing and not hastened:
@@ -183,11 +183,11 @@ class Spool:
             failures += 1
             if failures == PATIENCE + 1:
                 self._tell(f"{channel.name} failed ({problem}); trying again")
-            if failures > PATIENCE:  # it is the channel, not one alert: leave it alone for a while
+            if failures > PATIENCE:  # the channel fails, not one alert, so pause it
                 self._rest(min(self._pause(failures - PATIENCE), LONGEST_REST), None)
 
     def _attempt(self, channel: Channel, entry: Entry) -> str | None:
-        """Deliver once; the problem, or None. Whatever a channel raises, the thread goes on."""
+        """Deliver once; the problem, or None. Whatever a channel raises, the thread survives."""
         try:
             payload = json.loads(entry.body)
             channel.deliver(Alert(entry.id, entry.body, payload))
@@ -215,7 +215,7 @@ class Spool:
         return longest * random.uniform(0.5, 1.0)
 
     def _rest(self, seconds: float, seen: int | None) -> None:
-        """Wait; less if the spool is closed meanwhile or, where `seen` is given, something new was put."""
+        """Wait; less if the spool is closed meanwhile or, if `seen` is given, after a new alert."""
         with self._changed:
             closing = self._closing
             end = time.monotonic() + (min(seconds, HURRY) if closing else seconds)

@@ -1,7 +1,7 @@
-"""What alerts say: the words for rates, times and places, and names from data made harmless.
+"""The words of alerts for rates, times and places, with names from data made harmless.
 
-A stream may be called ``<!channel>`` or hold an escape sequence. In sentences such characters are replaced by others
-that look alike and do nothing; the payload has the name as it is in a field of its own.
+A stream may be called ``<!channel>`` or hold an escape sequence. In sentences, harmless lookalikes replace such
+characters; the payload has the unchanged name in a field of its own.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def minute(time: str | None) -> str:
 
 
 def since(started: str, found: str) -> str:
-    """Since when, and when that was found; of the same day the date is said once."""
+    """The start and the detection; on the same day the date is given once."""
     if not found:
         return ""
     same = started[:10] == found[:10] and started[10:11] == " "
@@ -129,7 +129,7 @@ def since(started: str, found: str) -> str:
 
 
 def message(payload: Mapping[str, Any]) -> tuple[str, str]:
-    """The first line of an alert, and the rest with its links: what chat, mail and pagers show."""
+    """The first line of an alert, and the rest with its links, for chat, mail and pagers."""
     first, _, rest = defused(str(payload.get("text", ""))).partition("\n")
     links = payload.get("links") or {}
     shown = [f"{name}: {links[key]}" for key, name in LINKS.items() if links.get(key)]

@@ -1,7 +1,7 @@
 """Alerts posted to an address, as signed JSON or as Slack takes them.
 
-Only an answer of 2xx counts as delivered. Redirects are not followed: they would turn a POST into a GET and lose what
-it carries. One deadline holds for the whole call, from the look-up of the name to the last byte of a dripping answer.
+Only an answer of 2xx counts as delivered. Redirects are not followed, as they would turn a POST into a GET without a
+body. One deadline covers the whole call, from the look-up of the name to the last byte of a slow answer.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Webhook:
     url : str
         ``http://`` or ``https://``; a name and password in it are sent as basic authentication.
     secret : str or bytes, optional
-        Signs each message (:func:`fourrates.alerts.verify` checks it): ``whsec_`` and base64, or any text.
+        Signs each message, for :func:`fourrates.alerts.verify`; ``whsec_`` and base64, or any text.
     headers : mapping, optional
         Sent along, such as ``{"Authorization": "Bearer ..."}``.
     deadline : float
@@ -80,7 +80,7 @@ class Webhook:
         if parts.username is not None:
             pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
             self.headers.setdefault("Authorization", "Basic " + base64.b64encode(pair.encode()).decode())
-        # What follows the host is often a secret, which has no place in messages.
+        # The rest of an address is often a secret, which must not appear in messages.
         authority = parts.netloc.rpartition("@")[2]
         self.name = f"webhook {parts.scheme}://{authority} {hashlib.sha256(url.encode()).hexdigest()[:8]}"
         self._caller = Impatient()
@@ -131,7 +131,7 @@ class Webhook:
                 raise TimeoutError
             stream.settimeout(left)
             with suppress(BrokenPipeError, ConnectionResetError):
-                # It may have answered before it had read all; if not, the next line says so.
+                # It may have answered before reading everything; if not, the next line shows it.
                 connection.request("POST", self._target, alert.body, headers)
             answer = connection.getresponse()
             if 200 <= answer.status < 300:
@@ -141,7 +141,7 @@ class Webhook:
 
 
 class Slack(Webhook):
-    """Posts the text of each alert as ``{"text": ...}``; what would mention or notify somebody in it does nothing.
+    """Posts the text of each alert as ``{"text": ...}``, with mentions and notifications in it disarmed.
 
     Mattermost, Rocket.Chat and others take the same.
 
@@ -162,7 +162,7 @@ class Slack(Webhook):
 
 
 def _finish_reading(answer: http.client.HTTPResponse, stream: socket.socket, seconds: float) -> None:
-    """Read what else a success says, so that the server can finish; it is of no matter, and may take twice as long."""
+    """Read the rest of a success, so that the server can finish; it does not matter, and may double the time."""
     end = time.monotonic() + seconds
     with suppress(Exception):
         stream.settimeout(seconds)
@@ -171,5 +171,5 @@ def _finish_reading(answer: http.client.HTTPResponse, stream: socket.socket, sec
 
 
 def _seconds(text: str | None) -> float:
-    """What a header Retry-After asks for, where it gives seconds."""
+    """The seconds in a header Retry-After, if it gives seconds."""
     return float(text) if text is not None and text.isascii() and text.isdecimal() and len(text) < 7 else 0.0

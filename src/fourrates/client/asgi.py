@@ -1,4 +1,4 @@
-"""Middleware that logs what a web application predicts: FastAPI, Starlette, or anything else that speaks ASGI."""
+"""Middleware that logs the predictions of a web application (FastAPI, Starlette, or anything else with ASGI)."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class LogPredictions:
     Parameters
     ----------
     app, client, monitor : ASGI application, Client, str
-        What answers, which the framework gives; what sends, closed by its owner; the name of the monitor.
+        The application, given by the framework; the sender, closed by its owner; the monitor's name.
     path : str
-        Where predictions are asked for, by POST.
+        The path of predictions, requested by POST.
     pred, score : str
-        The field of the answer that is the prediction, or a score that is taken instead.
+        The field of the answer that is the prediction, or a score instead.
     id : str, optional
-        The field of the answer, or else of the request, that is the id. Without it that is the header X-Request-ID,
-        which the answer is given where the request has none; several rows have ``ID/0``, ``ID/1`` and so on.
+        The field of the answer, or else of the request, that is the id. Without it the id is the header X-Request-ID,
+        added to the answer if the request has none; several rows have ``ID/0``, ``ID/1`` and so on.
     by : sequence of str
         Fields of the request that make segments.
     limit : int
@@ -57,7 +57,7 @@ class LogPredictions:
         self._id, self._by = id, tuple(by)
 
     async def __call__(self, scope: Message, receive: Callable[..., Any], send: Callable[..., Any]) -> None:
-        """Pass a request on, and log what it was answered."""
+        """Pass a request on, and log its answer."""
         if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] != self.path:
             await self.app(scope, receive, send)
             return
@@ -103,7 +103,7 @@ def _keep(body: bytearray, message: Message, limit: int) -> None:
 
 
 def _columns(body: bytes) -> dict[str, list[Any]]:
-    """The columns of a body: of a payload, of an object, or of a list of objects."""
+    """The columns of a body, which is a payload, an object, or a list of objects."""
     payload = json.loads(body)
     if isinstance(payload, list):
         return columns_of({"instances": payload})

@@ -1,4 +1,4 @@
-"""Rows on their way to a monitor: what is logged becomes columns of JSON, then a batch, an entry of the queue.
+"""Logged rows on their way to a monitor, as columns of JSON, then as a batch, an entry of the queue.
 
 A batch that the server will never accept is kept in a folder, one file each, for a person to look at.
 """
@@ -20,17 +20,17 @@ from typing import Any, Literal, Self
 from fourrates.disk_queue import Entry
 
 Kind = Literal["predictions", "events", "labels"]
-ORDER: tuple[Kind, ...] = ("predictions", "events", "labels")  # a label never overtakes what it belongs to
+ORDER: tuple[Kind, ...] = ("predictions", "events", "labels")  # a label never overtakes its prediction
 PATH = re.compile(r"/api/monitors/[!-~]+")
 KEPT = re.compile(r"[0-9]{20}-([0-9]{1,18})-[!-.0-~]{1,200}\.batch")  # the name of a file with a refused batch
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A body and where it goes."""
+    """A body and its destination."""
 
     path: str  # without the address of the server
-    key: str  # its idempotency key: the same for every attempt
+    key: str  # its idempotency key, the same for every attempt
     body: bytes  # its columns as JSON
     rows: int
 
@@ -68,7 +68,7 @@ def _cut(columns: Any, rows: slice) -> Any:
 
 
 def kind_of(given: Mapping[str, Any]) -> Kind:
-    """What a call of log is about."""
+    """The kind of a call of log."""
     predicted = "y_pred" in given or "score" in given
     if "y_true" in given and predicted:
         return "events"
@@ -81,7 +81,7 @@ def kind_of(given: Mapping[str, Any]) -> Kind:
 
 
 def as_list(name: str, values: Any, length: int | None = None) -> list[Any]:
-    """A column as a list; one value stands for itself, or for as many as the other columns have."""
+    """A column as a list; one value stays alone, or is repeated to the length of the other columns."""
     for method in ("tolist", "to_list", "to_pylist"):  # NumPy and pandas, polars, Arrow
         if hasattr(values, method):
             values = getattr(values, method)()
@@ -94,7 +94,7 @@ def as_list(name: str, values: Any, length: int | None = None) -> list[Any]:
 
 
 def encoded(name: str, values: list[Any], start: int, number: int) -> str:
-    """So many values of a column as JSON, without its brackets."""
+    """Several values of a column as JSON, without its brackets."""
     values = values[start : start + number]
     try:
         return json.dumps(values, allow_nan=False, default=_plain)[1:-1]
@@ -119,7 +119,7 @@ def _plain(value: Any) -> Any:
 
 
 def body_of(chunks: Sequence[list[str]], columns: Sequence[str], segments: Sequence[str]) -> bytes:
-    """The chunks of one stream as a body: columns of JSON, put together as text."""
+    """The chunks of one stream as a body, columns of JSON joined as text."""
     joined = [f"[{', '.join(parts)}]" for parts in zip(*chunks, strict=True)]
     parts = [f"{json.dumps(name)}: {text}" for name, text in zip(columns, joined, strict=False)]
     if segments:
@@ -131,8 +131,8 @@ def body_of(chunks: Sequence[list[str]], columns: Sequence[str], segments: Seque
 def keep_refused(folder: Path, batch: Batch, problem: str, limit: int) -> tuple[Path, list[tuple[Path, int]]]:
     """Write a batch into the folder; its file, and the files deleted for it with their rows.
 
-    A file is a line of JSON that says where the batch was sent and what the answer was, then its body. `limit` is the
-    number of bytes that may lie there; beyond that the oldest go.
+    A file has a line of JSON with the batch's destination and the answer, then its body. `limit` is the most bytes of
+    such files; beyond that the oldest are deleted.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / f"{time.time_ns():020d}-{batch.rows}-{batch.key}.batch"

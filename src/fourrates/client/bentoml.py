@@ -40,7 +40,7 @@ class Monitor(MonitorBase[Any]):
         self._roles: dict[str, str] = {}
 
     def export_schema(self, columns_schema: Mapping[str, Mapping[str, str]]) -> None:
-        """Learn what the columns are."""
+        """Note the columns."""
         self._roles = {schema["role"]: name for name, schema in columns_schema.items() if schema["role"] != "feature"}
 
     def export_data(self, datas: Mapping[str, deque[Any]]) -> None:

@@ -1,7 +1,7 @@
-"""The client: rows are collected, put on disk, and sent from there until the server has acknowledged them.
+"""The client, which collects rows, saves them on disk, and sends them until the server has acknowledged them.
 
-One thread saves: rows that are many or old enough become batches in a queue on disk. Another sends: the oldest batch
-first, each until its answer says that the server has all its rows.
+One thread saves; when rows are many or old enough, they become batches in a queue on disk. Another sends, oldest batch
+first, each until the answer confirms all its rows.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class Client:
     """Sends predictions and labels to a monitor, in the background.
 
     Rows wait in memory for up to `wait` seconds or `batch` rows. Then they are on disk, in `folder`, until the server
-    has acknowledged every one of them: they outlive the process, and the next client sends them, in order. When the
-    program ends, in whatever way lets Python clean up, everything is sent or on disk. A process that is killed
-    (SIGKILL, a SIGTERM nobody handles, ``os._exit``) loses what it logged in its last `wait` seconds, unless it calls
-    :meth:`flush` first.
+    has acknowledged every one of them. They outlive the process, and the next client sends them, in order. When the
+    program ends in any way that lets Python clean up, everything is sent or on disk. A process that is killed (SIGKILL,
+    a SIGTERM nobody handles, ``os._exit``) loses the rows of its last `wait` seconds, unless it calls :meth:`flush`
+    first.
 
     Parameters
     ----------
@@ -55,11 +55,11 @@ class Client:
     token : str, optional
         A token with the scope `ingest`; without one the variable FOURRATES_TOKEN is used, if it is set.
     folder : path, optional
-        Where batches wait; by default one for this address in the user's folder of state. Processes may share it.
+        The folder of waiting batches; by default one per address in the user's state folder. Processes may share it.
     batch : int
-        Rows that are sent at once.
+        Rows sent at once.
     wait : float
-        Seconds that a row waits for others at most.
+        Most seconds that a row waits for others.
     limit : int
         Bytes that may wait in memory, and again in the folder. Beyond that the oldest are dropped and counted.
     refused_limit : int
@@ -73,8 +73,8 @@ class Client:
     Attributes
     ----------
     sent, repeated, rejected, dropped, refused : int
-        Rows that the server accepted, had already, and rejected; rows dropped here because there was no room for them,
-        which is logged; and rows of batches that it refused for good, which are kept in the folder ``refused``.
+        Rows that the server accepted, had already, and rejected; rows dropped here for lack of room, which is logged;
+        and rows of batches that it refused for good, which are kept in the folder ``refused``.
 
     Examples
     --------
@@ -126,9 +126,9 @@ class Client:
         _clients.add(self)
 
     def _begin(self) -> None:
-        """With nothing logged yet: at first, and in a process that was forked."""
+        """Start with nothing logged, at first and in a forked process."""
         self._changed = threading.Condition()
-        self._open: dict[Stream, _Rows] = {}  # what is being collected
+        self._open: dict[Stream, _Rows] = {}  # rows being collected
         self._size = 0  # bytes in it
         self._saving = threading.RLock()  # held by whoever puts rows on disk
         self._saves = 0
@@ -191,7 +191,7 @@ class Client:
                 raise ValueError(f"{name} has {len(values):,} values, {first} has {length:,}")
         if length == 0:
             return 0
-        # Encoded here, so that what cannot be sent is an error where it was logged.
+        # Encoded here, so that values that cannot be sent are an error at the call that logged them.
         chunks = []
         for start in range(0, length, self.batch):
             texts = [encoded(name, values, start, self.batch) for name, values in columns.items()]
@@ -219,7 +219,7 @@ class Client:
                 self._start()
 
     def _start(self) -> None:
-        """Start the threads: at the first row that this process logs."""
+        """Start the threads at the first row that this process logs."""
         for job, name in ((self._save_in_time, "save"), (self._send_in_order, "send")):
             thread = threading.Thread(target=job, daemon=True, name=f"fourrates client: {name}")
             with suppress(RuntimeError):  # the interpreter is shutting down: `close` puts everything on disk
@@ -255,7 +255,7 @@ class Client:
         Parameters
         ----------
         model : object
-            Anything with `predict`, such as a classifier of scikit-learn; all else about it is as it was.
+            Anything with `predict`, such as a classifier of scikit-learn; nothing else about it changes.
         monitor : str
             Its name.
         id : str or callable, optional
@@ -280,7 +280,7 @@ class Client:
     def flush(self, deadline: float = 10.0) -> bool:
         """Put everything that was logged on disk, and send it; true if that was done within this number of seconds.
 
-        On return the rows are on disk in any case: before ``os._exit``, ``flush(0)`` is enough.
+        On return the rows are on disk in any case, so ``flush(0)`` is enough before ``os._exit``.
         """
         end = time.monotonic() + deadline
         if not self._threads and not self._open:
@@ -302,7 +302,7 @@ class Client:
                 self._flushing -= 1
 
     def close(self, deadline: float = 5.0) -> int:
-        """Put everything on disk, send what can be sent within this time, and return how many rows wait."""
+        """Put everything on disk, send as much as possible within this time, and return how many rows wait."""
         with self._changed:
             closed, self._closed = self._closed, True
         if not closed:
@@ -319,7 +319,7 @@ class Client:
         return self.waiting
 
     def _leave(self) -> None:
-        """Put what is in memory alone on disk, or count it as dropped; close the files."""
+        """Put rows that are only in memory on disk, or count them as dropped; close the files."""
         if not self._queues:
             return
         *disks, memory = self._queues
@@ -382,7 +382,7 @@ class Client:
             self._queues = [*self._open_disk(), DiskQueue(MEMORY, limit_bytes=self.limit)]
 
     def _open_disk(self) -> list[DiskQueue]:
-        """The queue in the folder; none, and why in the log, where there cannot be one."""
+        """The queue in the folder; None, with the reason in the log, if there cannot be one."""
         try:
             if self._folder is None:
                 self._folder = Path(default_path("client", self.url, suffix=".batches"))
@@ -513,7 +513,7 @@ class Client:
             return 0, 1, 1
 
     def _count_dropped(self, rows: int, reason: str) -> None:
-        """Count rows that were dropped, and say so: at the first, and each time they are twice as many."""
+        """Count dropped rows, and log the first and each doubling."""
         with self._changed:
             self.dropped += rows
             if rows and self.dropped >= 2 * self._drops_reported:
@@ -523,7 +523,7 @@ class Client:
 
 @dataclass(slots=True)
 class _Rows:
-    """Rows that wait for others: for each call of log, its columns as JSON and its length."""
+    """Waiting rows; for each call of log, its columns as JSON and its length."""
 
     since: float
     chunks: deque[tuple[list[str], int]] = field(default_factory=deque)

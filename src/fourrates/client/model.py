@@ -20,7 +20,7 @@ class WatchedModel:
     model : object
         The model itself.
     last_ids : list
-        The ids under which the last predictions were logged: labels that come later are logged under the same.
+        The ids of the last logged predictions, under which later labels are logged too.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class WatchedModel:
         self.last_ids: list[Any] = []
 
     def __getattr__(self, name: str) -> Any:
-        if name == "model":  # not there yet: while it is unpickled
+        if name == "model":  # not there yet while it is unpickled
             raise AttributeError(name)
         return getattr(self.model, name)
 

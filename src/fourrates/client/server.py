@@ -1,4 +1,4 @@
-"""The server as the client sees it: batches are posted to it, and its answers judged."""
+"""The server as the client sees it, which posts batches and judges the answers."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ LONGEST = 1 << 20  # bytes of an answer that are read
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of a batch."""
+    """The outcome of a batch."""
 
     status: int  # 0 if there was no answer
     content: Any  # its JSON, or None
-    text: str  # what happened, for a message
+    text: str  # the outcome, for a message
     seconds: float = 0.0  # for which the server asked to be left alone
 
     def counts(self, rows: int) -> tuple[int, int, int] | None:
         """Rows that were accepted, repeated and rejected, if the server has taken all of these rows.
 
-        Proxies and login pages answer 200 too: only counts that add up are an acknowledgement.
+        Proxies and login pages answer 200 too, so only counts that add up are an acknowledgement.
         """
         content = self.content if 200 <= self.status < 300 and isinstance(self.content, dict) else {}
         counts = [content.get(name) for name in ("accepted", "repeated", "rejected")]
@@ -48,7 +48,7 @@ class Answer:
 
 
 class Server:
-    """The connection to a server; opened when it is needed, with so many seconds for an answer."""
+    """The connection to a server, opened when needed, with this many seconds for an answer."""
 
     def __init__(self, address: SplitResult, headers: dict[str, str], timeout: float) -> None:
         self._address, self._headers, self.timeout = address, headers, timeout

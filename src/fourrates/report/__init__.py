@@ -1,9 +1,9 @@
-"""The report: one HTML file that shows what a run found, with nothing to fetch.
+"""The report of a run, one HTML file with nothing to fetch.
 
-Is it broken now, what does it look like, where, what changed, what to do, what happened before, and whether to trust
-it, in this order. The words and tables are in the page as such and need no script; the rates over time are drawn by
-uPlot, which is vendored beside this file with its licence. `facts` looks at the run, `words` and `charts` say and draw
-it, and `template` puts it into the page so that no name in the data can be more than text.
+It answers, in this order: is it broken now, how does it look, where, why, how to react, what was earlier, and can it be
+trusted? The words and tables are in the page and need no script. The rates over time are drawn by uPlot, which is
+vendored beside this file with its licence. `facts` looks at the run, `words` and `charts` describe and draw it, and
+`template` builds the page so that no name in the data can be more than text.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def page(
     Parameters
     ----------
     watch : Watch
-        What watched, with traces.
+        The watch, with traces.
     events : Events or Joined
-        What was read.
+        The events that were read.
     findings : sequence of Finding
-        What was found.
+        The findings.
     slices : sequence of Slice, optional
         The values of other columns that carry the drift.
     """
@@ -57,7 +57,7 @@ def page(
     facts = gather(watch, events, findings)
     words = Words(facts, events)
     streams = {stream.name: stream for stream in facts.streams}
-    earlier = replace(facts.streams[0], trace=None, findings=())  # events of other versions are told by their numbers
+    earlier = replace(facts.streams[0], trace=None, findings=())  # events of other versions have their numbers
     drawn = charts.chosen(facts.streams)
 
     def of_stream(finding: Finding) -> Stream:
@@ -101,7 +101,7 @@ def page(
 
 
 def _rates(stream: Stream) -> list[tuple[str, str, str, str]]:
-    """Every rate of a stream: before, in the last episode or now, and what that rests on."""
+    """Every rate of a stream before and in the last episode or now, with its counts."""
     if stream.episode is None or stream.trace is None:
         return []
     found = []
@@ -114,7 +114,7 @@ def _rates(stream: Stream) -> list[tuple[str, str, str, str]]:
 
 
 def _finding(number: int, finding: Finding, stream: Stream, words: Words, drawn: Sequence[Stream]) -> dict[str, Any]:
-    """What the template shows of a finding."""
+    """The fields of a finding in the template."""
     drift = finding if isinstance(finding, Drift) else None
     facts = []
     if finding.started is not None and finding.kind in ("drift", "recovery", "improvement"):

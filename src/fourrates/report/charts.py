@@ -1,4 +1,4 @@
-"""What is drawn: rates over time for page.js; the heat map, the difference of matrices and the timeline as tables."""
+"""The drawings, which are rates over time for page.js, and the heat map, matrix difference and timeline as tables."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ GOOD = ("withdrawal", "recovery", "acceptance")
 
 
 def sort_of(kind: str) -> str:
-    """The colour of a finding: a drift, good news, or neither."""
+    """The colour of a finding, which is a drift, good news, or neither."""
     return "bad" if kind == "drift" else "good" if kind in GOOD else "soft"
 
 
 def glyph(finding: Finding) -> str:
-    """The sign of a finding: a drift is an arrow, everything else has a shape of its own."""
+    """The sign of a finding, an arrow for a drift and another shape for everything else."""
     fell = not isinstance(finding, Drift) or finding.worse
     return GLYPHS.get(finding.kind, "▼" if fell else "▲")
 
@@ -44,12 +44,12 @@ def glyph(finding: Finding) -> str:
 
 
 def chosen(streams: Sequence[Stream]) -> list[Stream]:
-    """The streams that are drawn: the first ones, those that drifted."""
+    """The streams that are drawn, namely the first ones that drifted."""
     return [one for one in streams if one.trace is not None and one.trace.events - one.trace.first >= FEWEST][:STREAMS]
 
 
 def drawing(stream: Stream, among: int, facts: Facts) -> dict[str, Any]:
-    """What page.js draws: by bin, how often each class was true, was found, and was predicted."""
+    """The data that page.js draws, by bin, with how often each class was true, was found, and was predicted."""
     trace = stream.trace
     assert trace is not None
     counts, edges = trace.counts, trace.edges
@@ -133,7 +133,7 @@ def _series(rate: str, labels: Sequence[Any]) -> list[Any]:
 
 
 def heat(facts: Facts, words: Words) -> dict[str, Any]:
-    """Segment by class: the recall now minus normal, those with most harm first."""
+    """Segment by class, as the recall now minus normal, with the most harm first."""
     names = rate_names(facts.labels)[: len(facts.labels)]
     moved = dict.fromkeys(rate for stream in facts.streams for rate in names if stream.is_away(rate))
     shown = names if len(names) <= COLUMNS else tuple(dict.fromkeys((*moved, *names)))[:COLUMNS]
@@ -198,7 +198,7 @@ def difference(stream: Stream) -> dict[str, Any] | None:
 
     def cell(i: int, j: int) -> dict[str, str]:
         by = float(moved[i, j])
-        # More of what is right is good, more of what is wrong is not.
+        # More correct predictions are good, more errors are not.
         shade = f"{'up' if (by > 0) == (i == j) else 'down'}{_step(by)}"
         return {
             "text": signed(100 * by, 1) if known[i] else "",

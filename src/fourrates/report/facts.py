@@ -1,4 +1,4 @@
-"""What the page is about, stream by stream: the one place where the report looks at watches, findings and traces."""
+"""The facts of the page, stream by stream; the one place where the report looks at watches, findings and traces."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ if TYPE_CHECKING:
 Standing = Literal["drifted", "recovered", "warning", "withdrawn", "stable", "unknown"]
 STANDINGS: tuple[Standing, ...] = ("drifted", "recovered", "warning", "withdrawn", "stable", "unknown")
 SPANS = ("day", "week", "month")  # within which a fall should be found
-WITHIN = (1_000, 10_000, 100_000)  # the same in events, where no time is known
+WITHIN = (1_000, 10_000, 100_000)  # the same in events, if no time is known
 LOADED = 200  # segments without a finding whose rates are looked at
-FEW = 100  # observations of a class, below which its recall is not known well enough to say what a fall would be
-LARGE = 20  # points: a fall that anyone would call large, where a smaller one within a longer time is worth more
+FEW = 100  # observations of a class that its recall needs before we can quote a fall
+LARGE = 20  # points of a fall that anyone would call large, if a smaller one within a longer time is worth more
 
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """The last time a stream drifted: the drift, when the level before it began, when it began and ended."""
+    """The last time a stream drifted, with its drift, the beginning of the level before, its start and its end."""
 
     drift: Drift
     before: int
     start: int
-    end: int | None  # None: not over
+    end: int | None  # None while open
 
     @property
     def since(self) -> int:
-        """The event at which it began, as its finding says."""
+        """The event at which it began, according to its finding."""
         return self.start if self.drift.started is None else self.drift.started
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A stream, what was found in it, and how it is at its end.
+    """A stream, its findings, and its state at the end.
 
-    A detector that holds no normal never says that a drift is over: it has drifted if there was one.
+    A detector without a normal never closes a drift, so the stream has drifted if there was one.
     """
 
     name: str | None
@@ -76,7 +76,7 @@ class Stream:
 
     @property
     def rank(self) -> tuple[float, ...]:
-        """Where it comes in a list: open drifts first, confirmed before unconfirmed, those that did most harm first."""
+        """Sort key in a list of open drifts first, confirmed before unconfirmed, then by harm."""
         unconfirmed = self.open is not None and not self.open.confirmed
         return (STANDINGS.index(self.standing), unconfirmed, -self.harm, -self.events)
 
@@ -129,7 +129,7 @@ class Stream:
         return self.standing == "drifted" and self.episode is not None and rate in self.moved
 
     def clock(self) -> tuple[list[int], list[int]]:
-        """Events whose times are known, and these in microseconds: those of the trace and of the findings."""
+        """Events with known times, and these in microseconds, from the trace and the findings."""
         known: dict[int, int] = {}
         if self.trace is not None:
             events, times = self.trace.clock()
@@ -155,7 +155,7 @@ class Facts:
     dispersion: dict[str, float]
     holds: bool
     arl: float | None
-    smallest: tuple[tuple[Fall, float | None], ...]  # falls that would be found; events a second, where known
+    smallest: tuple[tuple[Fall, float | None], ...]  # falls that would be found; events a second, if known
     deployments: tuple[Deployment, ...]
 
 
@@ -235,7 +235,7 @@ def _standing(
 def _smallest(
     watch: Watch, streams: Sequence[Stream], rate: float | None, dispersion: Mapping[str, float]
 ) -> list[tuple[Fall, float | None]]:
-    """The smallest falls that would be found soon, in a segment of middling size: of the rarest and commonest class."""
+    """The smallest falls soon found in a segment of middling size, of the rarest and commonest class."""
     followed = [stream for stream in streams if stream.trace is not None]
     if not followed or not isinstance(watch.detector, FourRates):
         return []
@@ -264,12 +264,12 @@ def _smallest(
 
 
 def ended(finding: Finding) -> int:
-    """The event at which something was over: a recovery began before it was found."""
+    """The event at which something ended; a recovery began before it was found."""
     return finding.started if finding.kind == "recovery" and finding.started is not None else finding.at + 1
 
 
 def shares_of(change: RateChange, finding: Finding, labels: Sequence[Any]) -> tuple[Share, Share] | None:
-    """A rate before and after a finding; if the detector does not say, by its counts. None where it is not known."""
+    """A rate before and after a finding, if need be by its counts; None if unknown."""
     before, after = change.before, change.after
     if (before is None or after is None) and (counts := counts_split(finding))[0]:
         seen = [observations(np.array(one), change.rate, tuple(labels)) for one in counts]
@@ -283,5 +283,5 @@ def microseconds(time: np.datetime64) -> int:
 
 
 def within(events: float, rate: float | None) -> str:
-    """A number of events as a time, where events a second are known."""
+    """A number of events as a time, if the events per second are known."""
     return f"{events:,.0f} events" if rate is None else duration(events / rate)

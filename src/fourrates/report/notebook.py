@@ -1,7 +1,7 @@
-"""Findings and diagnoses as a notebook shows them: a headline, a strip for each rate that moved, a table, and notes.
+"""Findings and diagnoses for a notebook, with a headline, a strip for each rate that moved, a table, and notes.
 
-Plain HTML and SVG with their styles in place: a notebook keeps no style sheet and runs no script of ours. Text takes
-the colour of the notebook, light or dark; orange and blue are readable on both.
+Plain HTML and SVG with inline styles, since a notebook keeps no style sheet and runs no script of ours. Text takes the
+colour of the notebook, light or dark; orange and blue are readable on both.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CELL = "text-align:left;vertical-align:top;padding:.3em 1.2em .3em 0"
 
 
 def fragment(headline: str, findings: Sequence[Finding], utc: bool, notes: Sequence[str], watch: Watch) -> str:
-    """What was found as HTML; no name in the data can be more than text in it."""
+    """Findings as HTML; no name in the data can be more than text in it."""
     opened = [drift.segment for drift in watch.now().open]
     moved = [*opened, *([] if opened else [finding.segment for finding in findings if finding.kind != "shift"])]
     names = [name for name in dict.fromkeys(moved) if name in watch.traces]

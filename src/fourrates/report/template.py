@@ -1,8 +1,7 @@
-"""Pages that load nothing and run nothing but their own script: one pass of Jinja2, everything escaped.
+"""Pages that load nothing and run only their own script, rendered by one pass of Jinja2 with everything escaped.
 
-Whatever a template is given is text in the page. Data for a script is JSON in which no character means anything to
-HTML, and the Content-Security-Policy names the script and the style by their hashes: anything else is not run, even if
-it came in.
+Template values are always text in the page. Data for a script is JSON in which no character means anything to HTML. The
+Content-Security-Policy names the script and the style by their hashes, so nothing injected can run.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ def render(package: str, name: str, *, style: str, scripts: Sequence[str] = (), 
     Parameters
     ----------
     package, name : str
-        Where the template is.
+        The place of the template.
     style : str
         The style of the page, ours; the template writes it as ``{{ style }}``, alone in its element.
     scripts : sequence of str
         Its scripts, ours too.
     **values
-        Everything else the template uses, as text, numbers and what is made of these.
+        Everything else the template uses, as text, numbers and containers of these.
 
     Examples
     --------
@@ -51,7 +50,7 @@ def render(package: str, name: str, *, style: str, scripts: Sequence[str] = (), 
 
 
 def environment() -> jinja2.Environment:
-    """Jinja2 as it is used here: all is escaped, and a name that is not given is an error."""
+    """Our Jinja2 settings, under which everything is escaped and a missing name is an error."""
     made = jinja2.Environment(
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -70,7 +69,7 @@ def environment() -> jinja2.Environment:
 
 
 def policy(style: str, scripts: Sequence[str]) -> str:
-    """A Content-Security-Policy: lets a page use this style, these scripts, images it carries, and nothing else."""
+    """A Content-Security-Policy that allows this style, these scripts, images in the page, and nothing else."""
     sources = {
         "default-src": "'none'",
         "img-src": "data:",

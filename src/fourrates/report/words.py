@@ -1,4 +1,4 @@
-"""The sentences of the report: the verdict, what to do, whether to trust it, and the settings."""
+"""The sentences of the report, for the verdict, the advice, the trust and the settings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fourrates.io import Events, Joined
 
 SHIFTS = 3  # of the class mix, listed
-LISTED = 12  # classes and files told by name
+LISTED = 12  # classes and files named one by one
 READERS = {
     ".parquet": "read_parquet({})",
     ".jsonl": "read_json({}, lines=True)",
@@ -54,7 +54,7 @@ WHY = {
 
 
 class Tile(NamedTuple):
-    """A figure of the verdict: its name, the figure, and what it rests on."""
+    """A figure of the verdict, with its name and its basis."""
 
     name: str
     figure: str
@@ -84,7 +84,7 @@ class Words:
     # Is it broken now? ----------------------------------------------------------------------------------------
 
     def verdict(self) -> tuple[str, str]:
-        """How things are now: a word or two, and what there is to say about it."""
+        """The current state, in a word or two, with the detail."""
         worst, standing = self.worst, self.worst.standing
         alike = sum(stream.standing == standing for stream in self.facts.streams)
         among = f" in {alike:,} of {several(len(self.facts.streams), 'segment')}" if self.many else ""
@@ -103,7 +103,7 @@ class Words:
         return "Too few rows to say anything", self.missing(worst)
 
     def moved(self, stream: Stream) -> str:
-        """The rate that moved most, from what to what."""
+        """The rate that moved most, before and after."""
         if not stream.moved:
             return "an alarm"
         rate = stream.moved[0]
@@ -122,13 +122,13 @@ class Words:
         return f"{rate_in_words(rate)} {verb} from {normal.value:.3f} to {now.value:.3f}"
 
     def back(self, stream: Stream) -> str:
-        """The rate that came back."""
+        """The rate that recovered."""
         rate = stream.moved[0]
         normal, now = stream.levels(rate)
         return f"{rate_in_words(rate)} is back at {now.value:.3f} (normal {normal.value:.3f})"
 
     def missing(self, stream: Stream) -> str:
-        """How many observations are missing until something can be said."""
+        """How many more observations are needed before there is a verdict."""
         needs = [
             f"{state.enough - state.now.n:,} more {CLASSES.get(rate) or shortened('of ' + rate.partition(':')[2], 30)}"
             for rate, state in stream.rates.items()
@@ -138,7 +138,7 @@ class Words:
         return f"{early}needs about {_list(needs[:3])}" if needs else ""
 
     def findable(self) -> str:
-        """What would have been found."""
+        """The drifts that would have been found."""
         for fall, rate in self.facts.smallest:
             points = several(round(100 * (fall.before - fall.after)), "point")
             soon = within(fall.median or fall.horizon, rate)
@@ -195,7 +195,7 @@ class Words:
         return Tile("Status", "Open, unconfirmed", "too few events since the alarm to tell")
 
     def lead(self) -> str:
-        """What the verdict is based on."""
+        """The basis of the verdict."""
         facts = self.facts
         text = several(facts.events, "event")
         if self.many:
@@ -209,7 +209,7 @@ class Words:
     # What do I do? --------------------------------------------------------------------------------------------
 
     def advice(self) -> list[tuple[str, str, str | None]]:
-        """Roll back, repair or retrain: each with when to, and a command to copy."""
+        """Roll back, repair or retrain, each with when to, and a command to copy."""
         worst = self.worst
         if worst.standing == "recovered" and worst.episode is not None:
             return [("Nothing now", f"It is over. Leave {self.rows(worst)[0]} out of training data.", None)]
@@ -276,7 +276,7 @@ class Words:
     # Can I trust this? ----------------------------------------------------------------------------------------
 
     def trust(self, said: Sequence[str]) -> list[tuple[str, list[str]]]:
-        """The budget, the alarms against those expected, what would be found, and problems of the data."""
+        """The budget, the alarms against those expected, drifts that would be found, and problems of the data."""
         facts, found = self.facts, []
         span = None if facts.first_time is None or facts.last_time is None else facts.last_time - facts.first_time
         if facts.arl is not None:
@@ -322,7 +322,7 @@ class Words:
     # Findings -------------------------------------------------------------------------------------------------
 
     def change(self, change: RateChange, finding: Finding) -> tuple[str, str]:
-        """A rate of a finding, from what to what, and what that rests on."""
+        """A rate of a finding before and after, with its basis."""
         shares = shares_of(change, finding, self.facts.labels)
         rate = rate_in_words(change.rate)
         arrow = (
@@ -361,7 +361,7 @@ def _time(microseconds: int) -> str:
 
 
 def settings(detector: Detector, events: Events | Joined) -> list[tuple[str, str]]:
-    """What was used: the parameters of the detector as they are written, and what was read."""
+    """The detector's parameters as they are written, and the inputs."""
     parameters = dict(detector.parameters)
     labels, positive = list(parameters.pop("labels")), parameters.pop("positive", None)
     columns = events.columns

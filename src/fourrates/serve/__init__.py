@@ -1,5 +1,5 @@
 """The monitor service: ``fourrates serve``.
 
-Predictions and labels come in over HTTP, are on disk before they are answered, and are watched by one detector for the
-whole and one for each segment. What is found is kept, shown on a live page, and sent out as alerts.
+Predictions and labels arrive over HTTP and are on disk before they are answered. One detector watches the overall
+stream and one each segment; findings are stored, shown on a live page and sent as alerts.
 """

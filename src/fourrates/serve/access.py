@@ -1,9 +1,9 @@
-"""Who may do what: every request is held against the scope it needs before anything else is done for it.
+"""Authorisation, checked before anything else is done for a request.
 
-With tokens, everything needs one but the page itself and the health checks: ``ingest`` sends events, ``read`` looks,
-``admin`` changes settings. On a loopback address no token is needed, and then a web page in somebody's browser is what
-has to be kept out: a request must name this machine as its host (or else a page could reach the server under a name of
-its own), and may not come from a page of another origin.
+With tokens, everything but the page itself and the health checks needs one. The scope ``ingest`` sends events, ``read``
+looks, ``admin`` changes settings. On a loopback address no token is needed, so other web pages in somebody's browser
+must be kept out. A request must name this machine as its host, or a page could reach the server under a name of its
+own, and may not have another origin.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def needed(method: str, path: str) -> tuple[Scope | None, str | None]:
 
 
 class Access:
-    """The middleware that refuses what is not allowed.
+    """The middleware that rejects requests that are not allowed.
 
     Without tokens `required`, the host of a request to a `loopback` address must be one too. `origins` are those of
     pages that may call, besides the server's own.
@@ -90,7 +90,7 @@ class Access:
             scope["still_allowed"] = partial(self._is_allowed, scope, wanted, monitor)
 
     def _is_allowed(self, scope: Request, wanted: Scope, monitor: str | None) -> bool:
-        """Whether a request that was allowed would be so now: a token may be revoked, or expire, while it lasts."""
+        """Checked again while a request lasts: its token may have expired or been revoked."""
         try:
             self._check_token(scope, wanted, monitor)
         except ApiError:
@@ -102,11 +102,11 @@ class Access:
         if not given:
             raise _unauthorized("a token is needed: Authorization: Bearer TOKEN (`fourrates token create` makes one)")
         kind, _, text = given[0].decode("latin-1").partition(" ")
-        if kind.lower() == "basic" and wanted == "ingest":  # http://any:TOKEN@host: all that KServe can be given
+        if kind.lower() == "basic" and wanted == "ingest":  # http://any:TOKEN@host is all that KServe can be given
             kind, text = "bearer", _password(text)
         try:
             token = self.tokens.check(text.strip()) if len(given) == 1 and len(text) <= LONGEST else None
-        except OSError as error:  # no free descriptors: the token may be a good one
+        except OSError as error:  # no free descriptors; the token may be a good one
             raise unavailable(f"tokens cannot be read now: {error.strerror}") from None
         if kind.lower() != "bearer" or token is None:
             raise _unauthorized("there is no such token, or it was revoked or has expired")
@@ -122,7 +122,7 @@ class Access:
                 raise ApiError(403, "forbidden", "this token is for other monitors only")
 
     def _check_browser(self, scope: Request) -> None:
-        """Without tokens: keep out pages of other sites, and what a proxy brings in from outside."""
+        """Without tokens, keep out pages of other sites and requests through a proxy."""
         headers = dict(scope["headers"])
         names = [name for name, _ in scope["headers"]]
         if names.count(b"host") != 1 or names.count(b"origin") > 1:

@@ -1,9 +1,8 @@
-"""The alerts of one monitor: which fire, which are resolved, and what of it is to be sent. Nothing here is written.
+"""The alerts of one monitor: which fire, which are resolved, and which notifications are due. Nothing here is written.
 
-An alert is about one thing: that the monitor drifted, overall or in a segment, that the classes shifted, that it warns,
-that no events come, that labels are overdue. It fires once, and is resolved once: that of a drift by the finding that
-closes it, a withdrawal, a recovery or an acceptance. Segments that drifted when the overall stream did are part of its
-alert, which ends with the last of them.
+An alert is about one thing: an overall drift, a drift of a segment, a class-mix shift, a warning, missing events or
+overdue labels. It fires once and is resolved once; a drift's by the withdrawal, recovery or acceptance that closes it.
+Segments that drifted with the overall stream share its alert, which ends with the last of them.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class Watched:
     uid: str
     name: str
     alerts: AlertsConfig = field(default_factory=AlertsConfig)
-    mix: str = "report"  # what a shift of the classes is
+    mix: str = "report"  # the label of a class-mix shift
     silenced_until: float | None = None
     silences: Mapping[str, float] = field(default_factory=dict)  # of segments, by name
     position: int = 0  # changes whenever events, predictions or labels arrive, and only then
@@ -48,11 +47,11 @@ class Watched:
     # The segments with an open drift, None for the overall stream, the worst first, and their rates now in words;
     # None if too many.
     open: Sequence[tuple[dict[str, Any] | None, str]] | None = None
-    damaged: bool = False  # it cannot be loaded: its alerts stay as they are until it can
+    damaged: bool = False  # it cannot be loaded; its alerts stay as they are until it can
 
 
 def watched(live: Live) -> Watched:
-    """What the alerts see of a monitor; called in the writer thread."""
+    """What alerts need of a monitor, read in the writer thread."""
     monitor, config = live.monitor, live.monitor.config
     since = monitor.join.waiting_since if config.alerts.labels_overdue is not None else None
     opened = None
@@ -97,7 +96,7 @@ class Active(msgspec.Struct, kw_only=True):
     text: str
     acknowledged: bool = False
     repeats: int = 0
-    time: str = ""  # of the drift: when it was found, and since when
+    time: str = ""  # of the drift: found, started
     started: str = ""
     part: bool = False  # whether the alert of the overall stream speaks for it
     over: bool = False  # whether it is over but for its parts
@@ -108,7 +107,7 @@ class Active(msgspec.Struct, kw_only=True):
 
 
 class State(msgspec.Struct, kw_only=True):
-    """All alerts of a monitor, by fingerprint; the latest findings; when it was last notified; what is to be sent."""
+    """All alerts of a monitor by fingerprint, its latest findings, the last notification, and those due."""
 
     active: dict[str, Active] = {}
     seen: list[str] = []
@@ -124,7 +123,7 @@ class MonitorAlerts:
         self._follow_clock()
 
     def _follow_clock(self) -> None:
-        """A clock that was ahead has left moments that are still to come: a notification then counts as never sent."""
+        """If the clock was ahead and left future times, a notification counts as never sent."""
         if self.state.notified > self.now:
             self.state.notified = 0.0
         for active in self.active.values():
@@ -132,7 +131,7 @@ class MonitorAlerts:
             active.notified = None if active.notified is None else min(active.notified, self.now)
 
     def fingerprint(self, kind: str, segment: dict[str, Any] | None = None) -> str:
-        """Names what an alert is about: the same while it fires, and when it fires again."""
+        """The identity of an alert, the same each time it fires."""
         return stable_id(self.monitor.uid, kind, segment)[:16]
 
     def firing(self, kind: str) -> Active | None:
@@ -151,7 +150,7 @@ class MonitorAlerts:
             self._close(fingerprint, active, finding, text)
         if finding.kind == "drift" or (finding.kind == "shift" and self.monitor.mix == "alarm"):
             fired = self._fire(finding.kind, text, segment, finding.id)
-            fired.acknowledged = finding.acknowledged is not None  # before it came here
+            fired.acknowledged = finding.acknowledged is not None  # before it arrived here
             fired.time, fired.started = body.get("time") or "", body.get("started_time") or ""
             if finding.kind == "drift":
                 self._join_incident(fired)
@@ -230,8 +229,8 @@ class MonitorAlerts:
     def end_closed(self) -> None:
         """Resolve drifts that are not open though no finding closed them.
 
-        New settings have reset the monitor, or they came before normal was known. One that was taken just now may be
-        later than what is known of the monitor.
+        A reset by new settings leaves such drifts, and so does a drift from before normal was known. One added just now
+        may be newer than our view of the monitor.
         """
         if self.monitor.open is None:
             return
@@ -253,7 +252,7 @@ class MonitorAlerts:
             self._end_incident()
 
     def check_rules(self, arrived: float) -> None:
-        """Alerts that are about how things are, not about what was found; events `arrived` last at this time."""
+        """Update the alerts that depend on the monitor's state instead of a finding; events last `arrived` then."""
         rules, waits = self.monitor.alerts, self.monitor.waiting_since
         is_silent = _is_over(rules.silent_after, self.now - arrived)
         is_overdue = waits is not None and _is_over(rules.labels_overdue, self.now - waits)
@@ -273,7 +272,7 @@ class MonitorAlerts:
                 self._end(active)
 
     def expire(self, repeat: float) -> None:
-        """End shifts that are the new normal by now, and have what fires sent again after so many seconds."""
+        """End shifts that are now normal, and repeat what still fires after `repeat` seconds."""
         for active in self.active.values():
             if active.ends is None and active.kind == "shift" and self.now - active.changed > SHIFT_LASTS:
                 self._end(active)
@@ -295,7 +294,7 @@ class MonitorAlerts:
                 active.finding = None
 
     def forget_unnotified(self) -> None:
-        """What began and ended during a silence is nothing to tell."""
+        """Drop alerts that began and ended during a silence."""
         for fingerprint, active in list(self.active.items()):
             if active.ends is not None and active.notified is None and self._is_silenced(active):
                 del self.active[fingerprint]

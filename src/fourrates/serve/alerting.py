@@ -1,8 +1,8 @@
-"""What is found becomes alerts, and somebody is notified.
+"""Turns findings into alerts and sends notifications.
 
-What happens to a monitor at about the same time is sent in one notification; a silenced monitor tells nothing until its
-silence ends, and then what still fires. The state of all alerts of a monitor is one document in the store, written
-before anything is sent: a server that is killed sends the same notifications, under the same ids, when it is back.
+Events of a monitor at about the same time share one notification. A silenced monitor sends nothing until its silence
+ends, and then only what still fires. The alerts of a monitor are one document in the store, written before anything is
+sent, so a killed server sends the same notifications under the same ids when it restarts.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Alerting:
             self._loop.call_soon_threadsafe(self._woken.set)
 
     def acknowledge(self, uid: str, finding: str, now: float) -> None:
-        """Somebody has seen a drift: it is not repeated."""
+        """Stop reminders about a drift."""
         with self._lock:
             state = self._all().get(uid)
             if state is None:
@@ -99,17 +99,17 @@ class Alerting:
             self._put(uid, state)
 
     def test(self, monitor: str, addresses: Iterable[str], patience: float = 5.0) -> dict[str, Any]:
-        """Send a test to the channels of a monitor, and tell what became of it."""
+        """Send a test to the channels of a monitor and return the outcome."""
         payload = trial_notification(monitor, f"test-{uuid.uuid4().hex}", self.links)
         return {"id": payload["id"], "channels": self.channels.test(addresses, payload, patience)}
 
     def tick(self, now: float, watched: Sequence[Watched]) -> None:
-        """Take what was found, check the rules of each monitor, and put what is to be sent into the spool."""
+        """Process new findings, check each monitor's rules and put due notifications into the spool."""
         with self._lock:
             try:
                 self._tick(now, watched)
             except BaseException:
-                self._states = None  # what the store has is what holds
+                self._states = None  # the store decides
                 raise
 
     def _tick(self, now: float, watched: Sequence[Watched]) -> None:
@@ -142,7 +142,7 @@ class Alerting:
             self.store.mark_alerted(rest)
 
     def _resolve_removed(self, monitor: Watched, state: State, now: float) -> None:
-        """Resolve what fires of a monitor that is there no more: whoever was notified would wait for it forever."""
+        """Resolve the alerts of a removed monitor; otherwise those notified would wait forever."""
         alerts = MonitorAlerts(monitor, state, now)
         alerts.end_all("the monitor was removed")
         if items := self._items(alerts):
@@ -168,7 +168,7 @@ class Alerting:
         return self._states
 
     def _put(self, uid: str, state: State) -> None:
-        """Write what is known of a monitor, unless another server has written since it was loaded."""
+        """Write the alerts of a monitor unless another server has written since they were loaded."""
         with self.store.in_epoch(self._epoch):
             self.store.put_document(KIND, uid, msgspec.json.encode(state))
 
@@ -200,8 +200,8 @@ class Alerting:
     def _last_arrival(self, alerts: MonitorAlerts) -> float:
         """When something last arrived, as far as this process knows.
 
-        A server that was away does not blame the stream for it; but what was silent before it was is so until
-        something arrives.
+        A server that was down does not blame the stream, but a stream silent before then stays so until something
+        arrives.
         """
         monitor, now = alerts.monitor, alerts.now
         known = self._arrivals.get(monitor.uid)
@@ -232,7 +232,7 @@ class Channels:
         self._lock = threading.Lock()
 
     def open(self, addresses: Iterable[str]) -> list[Spool]:
-        """The spools of these addresses, each with its one channel; what waits in them begins to be delivered."""
+        """Open one spool per address; delivery of waiting alerts begins."""
         spools = []
         with self._lock:
             for address in dict.fromkeys(addresses):
@@ -252,7 +252,7 @@ class Channels:
             spool.put(payload)
 
     def test(self, addresses: Iterable[str], payload: Mapping[str, Any], patience: float = 5.0) -> list[dict[str, Any]]:
-        """Put an alert, wait a moment, and tell for each channel whether it arrived, or what the problem is."""
+        """Queue an alert, wait a moment, and report each channel's outcome."""
         self.put(addresses, payload)
         end = time.monotonic() + patience
         results = []
@@ -264,7 +264,7 @@ class Channels:
         return results
 
     def close(self, deadline: float = 5.0) -> None:
-        """Deliver what can be delivered within this number of seconds; the rest stays in the file."""
+        """Deliver as much as possible in this many seconds; the rest stays in the file."""
         end = time.monotonic() + deadline
         with self._lock:
             spools = [*self._spools.values()]

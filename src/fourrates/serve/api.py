@@ -1,4 +1,4 @@
-"""The routes of the API: monitors, what was found in them, and the stream of what happens."""
+"""The routes of the API for monitors, findings and the event stream."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Api:
     def __init__(self, settings: Settings, registry: Registry, writer: Writer, hub: Hub, alerting: Alerting) -> None:
         self.settings, self.registry, self.writer, self.hub = settings, registry, writer, hub
         self.alerting = alerting
-        self._changing = asyncio.Lock()  # settings are read, merged and written: by one at a time
+        self._changing = asyncio.Lock()  # one at a time reads, merges and writes settings
 
     def routes(self) -> list[BaseRoute]:
         monitor = "/api/monitors/{name}"
@@ -169,7 +169,7 @@ class Api:
         return json(await self._ask(request, Live.detail))
 
     async def _change(self, name: str, config: MonitorConfig) -> None:
-        """New settings go through the journal, like everything that changes what is found."""
+        """New settings go through the journal, like everything that affects findings."""
         live = self.registry.get(name)
         batch = Batch(CONFIG, self.writer.clock.now(), 0, config=msgspec.json.encode(config))
         await self.writer.submit(live, batch, Rejections())

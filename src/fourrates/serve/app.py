@@ -1,4 +1,4 @@
-"""The application: store, monitors, writer, routes and the page, put together."""
+"""The application, assembled from store, monitors, writer, routes and the page."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class Service:
         """Whether requests are taken: the monitors are loaded, the store can be written to."""
         if not self.ready:
             return PlainTextResponse("loading\n", 503)
-        if time.monotonic() - self._probed >= PROBED:  # anybody may ask: a write to the disk is not for each of them
+        if time.monotonic() - self._probed >= PROBED:  # anybody may ask, so not every request may cause a write
             self._probed = time.monotonic()
             try:
                 await self.writer.ask(self.store.probe)

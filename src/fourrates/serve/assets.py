@@ -1,4 +1,4 @@
-"""The files of the live page: its own, and those that the report has too."""
+"""The files of the live page, its own and those shared with the report."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHARED = {
 
 
 class Asset:
-    """A file; browsers ask for it at each visit, and get it if it has changed: an update takes effect at once."""
+    """A file that browsers revalidate at each visit, so an update takes effect at once."""
 
     def __init__(self, name: str, content: bytes) -> None:
         self.content = content
@@ -39,7 +39,7 @@ class Asset:
 
 def page_routes() -> list[BaseRoute]:
     """The page at the root, and its files below static/."""
-    package = files("fourrates")  # not its rooms, which would be imported: the report brings Jinja2
+    package = files("fourrates")  # no import of the report, which needs Jinja2
     own, report = package / "serve" / "page", package / "report"
     contents = {file.name: file.read_bytes() for file in own.iterdir() if file.name.rpartition(".")[2] in TYPES}
     contents |= {name: (report / path).read_bytes() for name, path in SHARED.items()}

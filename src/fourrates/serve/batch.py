@@ -1,4 +1,4 @@
-"""Rows of one request as columns of codes: what the journal keeps and what a monitor takes."""
+"""Rows of one request as columns of codes, as the journal stores and a monitor takes them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INTEGERS, TEXTS, JSON = "i", "s", "j"  # forms of ids
 
 
 class Ids(msgspec.Struct, array_like=True, frozen=True):
-    """Ids as they came: integers of 64 bits, text (edges and UTF-8), or anything else as a JSON list."""
+    """Ids as received: 64-bit integers, text (edges and UTF-8), or anything else as a JSON list."""
 
     form: str
     data: bytes
@@ -47,7 +47,7 @@ class Batch(msgspec.Struct, array_like=True):
     """Rows in the form of the journal; times are in seconds since 1970."""
 
     kind: int  # EVENTS, PREDICTIONS, LABELS; CONFIG for new settings; ACCEPTED for a drift that is normal from now on
-    received: float  # when the server took it: the time of rows that have none
+    received: float  # when the server received it, used for rows without a time
     size: int  # rows
     truths: bytes = b""  # class codes, one byte each; empty where the kind has none
     preds: bytes = b""
@@ -71,7 +71,7 @@ class Batch(msgspec.Struct, array_like=True):
 
 
 def can_join(first: Batch, second: Batch) -> bool:
-    """Whether two batches of a monitor can become one: events without ids, each row of which is one more event."""
+    """Whether two batches of a monitor can merge, which needs events without ids, one per row."""
     alike = all(batch.kind == EVENTS and batch.ids is None for batch in (first, second))
     return alike and bool(first.versions) == bool(second.versions)
 
@@ -104,14 +104,14 @@ def _together(columns: list[tuple[list[str], bytes]]) -> tuple[list[str], bytes]
 
 
 class AcceptedDrift(msgspec.Struct):
-    """A drift that somebody accepted as the new normal: its segment as JSON, None for overall, and its event."""
+    """A drift accepted as the new normal, with its segment as JSON (None if overall) and its event."""
 
     segment: str | None
     at: int
 
 
 class Entry(msgspec.Struct, array_like=True):
-    """A batch in the journal, and the events it led to: how many, and which rows and segments these are of."""
+    """A batch in the journal and its events: how many, and their rows and segments."""
 
     events: int
     batch: Batch

@@ -1,6 +1,6 @@
-"""Bodies of requests to batches: columns or rows of JSON, an Arrow stream; gzip.
+"""Bodies of requests to batches, from JSON columns or rows or an Arrow stream, gzipped or not.
 
-Nothing from outside is believed: sizes are bounded before and after unpacking, rows are checked before one is taken.
+Nothing from outside is trusted; sizes are bounded before and after unpacking, and all rows checked first.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ AHEAD = 86_400.0  # seconds that a time may lie in the future
 
 
 class Body(msgspec.Struct):
-    """The columns of a body: a list or an array for each; `y_true` and `y_pred` are other names, in JSON."""
+    """The columns of a body, each a list or an array; JSON may call them `y_true` and `y_pred`."""
 
     y_true: Any = None
     y_pred: Any = None
@@ -80,7 +80,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a body may hold: rows, and bytes when it is unpacked."""
+    """The most rows and unpacked bytes of a body."""
 
     rows: int
     bytes: int
@@ -88,7 +88,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A rejected row: its position in the body, what is wrong with it, and what it held."""
+    """A rejected row with its position in the body, the reason and its values."""
 
     row: int
     column: str
@@ -98,7 +98,7 @@ class Rejected:
 
 
 class Rejections(list[Rejected]):
-    """The first rejected rows of a body; `total` says how many there are."""
+    """The first rejected rows of a body and their `total`."""
 
     def __init__(self, rows: Iterable[Rejected] = (), total: int | None = None) -> None:
         super().__init__(rows)
@@ -175,7 +175,7 @@ def _too_many_rows(limits: Limits) -> ApiError:
 
 
 def _json_rows(body: bytes, limits: Limits) -> Iterator[dict[str, Any]]:
-    """The objects of lines that are not blank; a line is cut from the body when its turn comes."""
+    """The objects of lines that are not blank, cut from the body one by one."""
     decoder = object_decoder(body)
     rows = blank = 0
     for number, line in enumerate(io.BytesIO(body), 1):
@@ -342,9 +342,9 @@ def _seconds(times: Any, received: float, bad: BadRows, column: Any) -> Any:
     """Times in seconds since 1970; those that are missing, or a little ahead, are now, and later ones are bad."""
     seconds = np.where(np.isnat(times), received, times.astype(np.int64) / 1e6)
     problem = "{} in column 'time' is not a time up to now, in seconds since 1970".format
-    ahead = seconds > max(received, time.time()) + AHEAD  # of the clock on the wall too: it may be right
+    ahead = seconds > max(received, time.time()) + AHEAD  # also of the wall clock, which may be right
     bad.add(ahead, "time", "bad_time", lambda row: problem(shown(item(column, row))))
-    # What is a little ahead is now: its clock is, or its zone was left out. It must not make others wait too long.
+    # A time slightly ahead counts as now (a fast clock, or a missing zone), so that others need not wait.
     return np.minimum(seconds, received)
 
 
@@ -357,7 +357,7 @@ def to_json(value: Any) -> bytes:
 
 
 def _brief(column: Any, row: int) -> Any:
-    """A value of a rejected row, cut to what somebody would look at: one long text may be the value of many rows."""
+    """A value of a rejected row, shortened: one long text may be the value of many rows."""
     value = item(column, row)
     if isinstance(value, str) and len(value) > LONGEST_VALUE:
         return f"{value[:LONGEST_VALUE]}..."
@@ -402,7 +402,7 @@ def _is_id(value: Any) -> bool:
     if type(value) is int:
         return value.bit_length() < 8 * LONGEST_ID
     if type(value) is str:
-        if len(value) <= LONGEST_ID // 4 or len(value) > LONGEST_ID:  # bytes are as many, or up to four times
+        if len(value) <= LONGEST_ID // 4 or len(value) > LONGEST_ID:  # between one and four bytes a character
             return len(value) <= LONGEST_ID
         return len(value.encode("utf-8", "surrogatepass")) <= LONGEST_ID
     return isinstance(value, float) and math.isfinite(value)

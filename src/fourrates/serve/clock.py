@@ -1,8 +1,8 @@
 """The time of day for a server, without the leaps of a clock that is set wrong and then right again.
 
-What waits for labels expires by this time, and alerts are repeated by it: one moment in the wrong year would end all
-waits, and keep alerts quiet until that year. So a leap, ahead or back, is not believed for an hour, in which the time
-is counted on from before.
+Predictions waiting for labels expire by this time, and alerts repeat by it. A moment in the wrong year would end all
+waits and silence alerts until that year. So a jump, ahead or back, is ignored for an hour, during which time continues
+from before.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""CloudEvents, as KServe and Seldon log what a model was asked and what it answered.
+"""CloudEvents, as KServe and Seldon log the requests and responses of a model.
 
-The type of an event says whether it is a request, a response or Seldon's feedback, its id (Seldon: ``requestid``) which
-request it belongs to. A response is predictions, feedback is labels. Segments and ids of one's own are in the request,
-which may come before its response or after it: whichever is first is kept until the other is there.
+The type says whether an event is a request, a response or Seldon's feedback; its id (Seldon: ``requestid``) pairs
+request and response. A response holds predictions, feedback holds labels. Segments and your own ids are in the request,
+which may arrive before or after its response, so the first is kept until the other arrives.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LONGEST_ID = 200
 
 
 class Event(msgspec.Struct):
-    """An event: its attributes, which are headers or fields of JSON, and its payload."""
+    """An event's attributes, from headers or JSON fields, and its payload."""
 
     type: str
     id: str
@@ -49,7 +49,7 @@ class Event(msgspec.Struct):
 
 
 class Half(msgspec.Struct):
-    """What is needed of a request (columns), or of a response (a column, and what holds for all rows)."""
+    """The part needed of a request (columns), or of a response (a column, and values common to all rows)."""
 
     columns: dict[str, list[Any]]
     id: str = ""
@@ -57,7 +57,7 @@ class Half(msgspec.Struct):
 
 
 class Halves:
-    """The latest requests and responses, as many as fit into :data:`MOST_BYTES`."""
+    """The latest requests and responses that fit into :data:`MOST_BYTES`."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[str, str, str], bytes] = OrderedDict()
@@ -76,7 +76,7 @@ class Halves:
 
     def find(self, key: tuple[str, str, str]) -> Half | None:
         with self._lock:
-            body = self._kept.get(key)  # it stays: a sender may repeat what it sent
+            body = self._kept.get(key)  # it stays, as a sender may repeat itself
         return None if body is None else msgspec.json.decode(body, type=Half)
 
 
@@ -103,7 +103,7 @@ class CloudEvents(Ingest):
         return None if made is None else (*self._made(live, *made, bad_rows(query, "keep")), None, b"")
 
     def _columns(self, live: Live, event: Event, asked: Mapping[str, str]) -> tuple[int, Body] | None:
-        """What the event is and its columns; None as long as the other half is missing."""
+        """The event's kind and columns; None while its other half is missing."""
         kind = next((ending for ending in TYPES if event.type.endswith(ending)), None)
         if kind is None:
             raise InputError(f"{event.type!r:.200} is not the type of a request, a response or feedback")
@@ -138,7 +138,7 @@ class CloudEvents(Ingest):
 
     def _payload(self, event: Event) -> dict[str, Any]:
         body = bytes(event.data)
-        # Values are counted before they are made: an empty list of 3 bytes takes 64 in memory.
+        # Values are counted before they are built, since an empty list of 3 bytes takes 64 in memory.
         if body.count(b",") > MOST_VALUES or body.count(b"{") + body.count(b"[") > self.limits.rows + 100:
             raise ApiError(413, "too_large", f"a payload of more than {MOST_VALUES:,} values", {"limit": MOST_VALUES})
         try:
@@ -148,7 +148,7 @@ class CloudEvents(Ingest):
 
 
 def _event(headers: Headers, body: bytes) -> Event:
-    """An event in either form: attributes in headers and the payload as the body, or all in one object."""
+    """An event in either form, with attributes in headers and the payload as body, or all in one object."""
     try:
         if headers.get("content-type", "").partition(";")[0].strip().lower() == STRUCTURED:
             event = msgspec.json.decode(body, type=Event)
@@ -164,7 +164,7 @@ def _event(headers: Headers, body: bytes) -> Event:
 
 
 def _joined(request: Half, response: Half, by: list[str], id: str | None) -> Body:
-    """Predictions with the segments, and the ids, of what was asked."""
+    """Predictions with the segments and ids of their request."""
     ((known, values),) = response.columns.items()
     if id is not None and id not in request.columns:
         raise InputError(f"the request has no {id:.80}")

@@ -1,4 +1,4 @@
-"""What a monitor is told to watch: the JSON of ``PUT /api/monitors/{name}``, checked."""
+"""The settings of a monitor, checked from the JSON of ``PUT /api/monitors/{name}``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Label = bool | int | float | str
 NAME = re.compile(r"(?!\.\.?$)[\w.-][\w .:@-]{0,127}")  # . and .. are no names in an address
 MOST_LABELS = 256
 DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+?)s?\s*")
-FIXED = ("labels", "positive", "by", "max_wait")  # what a monitor cannot change: its records are made of it
+FIXED = ("labels", "positive", "by", "max_wait")  # fixed for a monitor, whose records depend on it
 DEFAULT_ARL = 100_000.0
 
 
@@ -91,7 +91,7 @@ class MonitorConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
 
 def parse_config(body: bytes | dict[str, Any]) -> MonitorConfig:
-    """The settings in a request, or an error that says what is wrong with them."""
+    """The settings in a request, or an error that names the problem."""
     try:
         if isinstance(body, dict):
             config = msgspec.convert(body, MonitorConfig)
@@ -160,7 +160,7 @@ def check_name(name: str) -> str:
 
 
 def merged(config: MonitorConfig, change: bytes) -> MonitorConfig:
-    """The settings after a PATCH: what it names is replaced, null sets the default."""
+    """The settings after a PATCH, where null restores a default."""
     try:
         fields = msgspec.json.decode(change, type=dict[str, Any])
     except (ValueError, RecursionError) as error:

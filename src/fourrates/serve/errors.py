@@ -9,10 +9,9 @@ from starlette.responses import Response
 
 
 class ApiError(Exception):
-    """What a request is answered with instead of a result.
+    """An error answer to a request.
 
-    `code` is for programs and stays the same whatever the `message` for people says; `where` has the row, column or
-    field.
+    `code` is for programs and stays the same whatever the `message` for people; `where` has the row, column or field.
     """
 
     def __init__(

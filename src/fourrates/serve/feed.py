@@ -1,7 +1,7 @@
 """A topic as a source of a monitor: ``fourrates serve --from kafka://broker:9092/topic?monitor=name``.
 
-Where to go on in a partition is written in the same transaction as the events before it. Whenever the server dies, the
-two fit: no event is lost, none is taken twice.
+Offsets are written in the same transaction as the events before them. Whenever the server dies, no event is lost and
+none is counted twice.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fourrates.serve.store import SourceRow, StoreError
 from fourrates.serve.writer import Writer
 
 log = logging.getLogger("fourrates.serve")
-WAIT = 0.25  # seconds for messages to come together
+WAIT = 0.25  # seconds to collect messages
 LOOK = 0.5  # seconds between two looks at whether the monitor is there
 SHORTEST, LONGEST = 0.5, 30.0  # seconds until it is tried again, after one failure and after many
 
@@ -73,7 +73,7 @@ class Topic:
 
     @property
     def name(self) -> str:
-        """What its positions are kept under: under another group it begins again."""
+        """The key of its offsets; another group starts over."""
         return f"{self.address.group}/{self.address.topic}"
 
 
@@ -104,7 +104,7 @@ class Feed:
         self._thread.start()
 
     def stop(self) -> None:
-        """Finish what is being written, and leave the group."""
+        """Finish the current write and leave the group."""
         self._ending.set()
         self._thread.join()
 
@@ -138,7 +138,7 @@ class Feed:
         return None
 
     def _follow(self, live: Live) -> None:
-        """Take what comes until the server ends, or the monitor is removed."""
+        """Read until the server ends or the monitor is removed."""
         topic, monitor = self.topic, live.row.id
         self._epoch = self.registry.store.epoch
         reader = BatchReader(
@@ -192,7 +192,7 @@ class Feed:
         )
 
     def _bury(self, portion: Portion) -> bool:
-        """Produce what cannot be used to the dead letters, before it is left behind; false if the server ends."""
+        """Produce rejected messages to the dead letters before moving past them; false if the server ends."""
         address = self.topic.address
         if address.dead_letter is None or not portion.refused:
             return not self._ending.is_set()

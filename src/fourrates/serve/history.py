@@ -1,4 +1,4 @@
-"""The window of a drift, read back from the journal: ids of its examples and their outcomes."""
+"""The window of a drift from the journal, with the ids of its examples and their outcomes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Window:
 
 
 def pairs_blob(pairs: Pairs) -> bytes | None:
-    """What the journal keeps of the events of a batch; None where they are its rows."""
+    """The journal's record of a batch's events; None if they are its rows."""
     if pairs.positions is None:
         return None
     numbers = (pairs.positions, pairs.segments, pairs.versions)
@@ -58,7 +58,7 @@ def backwards(first_event: int, entries: list[Entry]) -> Iterator[tuple[int, Ent
 
 
 def read_back(rows: Iterable[JournalRow]) -> Iterator[tuple[int, Entry]]:
-    """The batches of rows of the journal, which come the last one first."""
+    """The batches of rows of the journal, last first."""
     for row in rows:
         yield from backwards(row.first_event, decode(row.body))
 

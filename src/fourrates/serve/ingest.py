@@ -23,9 +23,9 @@ Request = tuple[Live, Batch, Rejections, bytes | None, bytes]  # as Writer.submi
 
 log = logging.getLogger("fourrates.serve")
 LARGE = 1 << 17  # bytes from which on a body is read in another thread, so that others are not kept waiting
-AT_ONCE = 1  # such bodies that are read at a time: the largest take ten times their size in memory
-IN_FLIGHT = 2  # times the limit of a body: bytes of all bodies that have not been read yet
-SMALL = 1 << 15  # bytes of a body that is taken however many others there are: nobody can shut out the rest
+AT_ONCE = 1  # such bodies read at a time; the largest take ten times their size in memory
+IN_FLIGHT = 2  # times the limit of a body, for all unread bodies together
+SMALL = 1 << 15  # a body this small is always taken, so nobody can shut out the rest
 LONGEST_KEY = 200  # characters of an idempotency key
 
 _readers = ThreadPoolExecutor(AT_ONCE, "fourrates reader")
@@ -36,7 +36,7 @@ class Disconnected(Exception):
 
 
 class InFlight:
-    """Bytes of bodies that came in and were not read yet, over all requests; beyond `most` others have to wait.
+    """Bytes of unread bodies over all requests; beyond `most`, others have to wait.
 
     Small bodies do not count.
     """
@@ -126,7 +126,7 @@ class Ingest:
         return await self.writer.submit(*request) if request is not None else b""
 
     def _read(self, scope: Scope, body: bytes) -> Request | None:
-        """What the writer takes of a request: its monitor, its batch, rejected rows, its key, a digest of its body."""
+        """A request for the writer: monitor, batch, rejected rows, key, and digest of the body."""
         live = self.registry.get(scope["path_params"]["name"])
         bad = bad_rows(scope["query_string"])
         headers = Headers(scope=scope)
@@ -148,7 +148,7 @@ class Ingest:
 
 
 def bad_rows(query: bytes, default: str = "reject") -> str:
-    """What a bad row does: reject the request, be left out and counted, or that and be kept with its reason."""
+    """How a bad row is treated: reject the request, skip and count it, or also keep it with its reason."""
     given = parse_qs(query.decode("latin-1")).get("bad", [default])[-1] if query else default
     if given not in BAD:
         raise ApiError(422, "bad_query", f"bad={given[:40]} is not one of {', '.join(BAD)}", {"query": "bad"})

@@ -20,8 +20,8 @@ LATEST = 101  # delays that the median is of
 class LabelDelay:
     """The median of the latest delays.
 
-    An id is followed if its fingerprint is a multiple of `every`, which grows until few enough are: the same ids are
-    picked among predictions and among labels.
+    An id is sampled if its fingerprint is a multiple of `every`, which grows until few enough are, so that predictions
+    and labels sample the same ids.
     """
 
     def __init__(self) -> None:

@@ -1,10 +1,9 @@
-"""Connections that take too long are ended: slow headers, slow bodies, answers nobody reads, and silent ones.
+"""Time limits on connections, for slow headers, slow bodies, unread answers and silence.
 
-uvicorn ends only what is idle between two requests. This is its protocol with a clock: the head of a request has to be
-there in `head_seconds` after its first byte, a body after `body_seconds` and a second for each `body_rate` bytes, and a
-client that does not read its answer is left after `write_seconds`. The clock costs a request next to nothing: moments
-are noted as numbers, and looked at once a second. How large a body may be, packed and unpacked, and how many rows it
-may have, is for those who read it: :mod:`fourrates.serve.ingest`.
+uvicorn ends only what is idle between two requests. This is its protocol with a clock. The head of a request must
+arrive within `head_seconds` of its first byte, a body within `body_seconds` plus a second for each `body_rate` bytes; a
+client that does not read its answer is dropped after `write_seconds`. The clock costs a request next to nothing, since
+times are stored as numbers and checked once a second. :mod:`fourrates.serve.ingest` limits the size and rows of a body.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._refuse(*TOO_LARGE)
 
     def on_message_begin(self) -> None:
-        """Note the beginning of a request that came along with the one before it."""
+        """Note the start of a request pipelined with the one before it."""
         if self._until == NEVER:
             self._in_head, self._until = True, self.loop.time() + self.head_seconds
         super().on_message_begin()
@@ -86,7 +85,7 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Go on with the next request, unless this one has a body that will never come."""
+        """Continue with the next request, unless this one's body will never arrive."""
         if self._until != NEVER and not self._in_head and self.expect_100_continue:
             self.transport.close()  # the client waits for leave to send it, and has got an answer instead
         super().on_response_complete()
@@ -125,7 +124,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
 
 def uvicorn_options(max_body: int, connections: int = 2_000, **attributes: Any) -> dict[str, Any]:
-    """What uvicorn is to be started with: this protocol, no websockets, nothing believed of what a proxy says."""
+    """Options of uvicorn: this protocol, no websockets, and no trust in a proxy's headers."""
     return {
         "http": type("GuardedProtocol", (GuardedProtocol,), {"max_body": max_body, **attributes}),
         "ws": "none",

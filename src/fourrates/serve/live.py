@@ -1,9 +1,8 @@
-"""What happens, as it happens: server-sent events to any number of readers.
+"""Live updates, as server-sent events to any number of readers.
 
-An event is encoded once for all readers, and what happens in one turn of the event loop is sent in one piece. A reader
-that does not keep up is not waited for: what waits for it is bounded, and when that overflows it is dropped and the
-reader told to load everything again (`resync`). A reader that comes back names the last event it saw and gets what it
-missed.
+An event is encoded once for all readers, and the events of one turn of the event loop are sent together. A slow reader
+is not waited for. Its queue is bounded, and on overflow it is dropped and asked to load everything again (`resync`). A
+reader that reconnects names the last event it saw and gets those it missed.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-REMEMBERED = 1_000  # events that a reader who comes back can still get
+REMEMBERED = 1_000  # events that a reconnecting reader can still get
 WAITING = 256  # events that wait for one reader
 HEARTBEAT = 15.0  # seconds
 CHECK = 2.0  # seconds between two looks at readers to whom nothing is sent
@@ -73,7 +72,7 @@ class Hub:
             reader.woken.set()
 
     async def beat(self) -> None:
-        """Wake all readers now and then: to say that the server is there, and to see whether they may still listen."""
+        """Wake all readers now and then, to keep connections alive and recheck permissions."""
         while True:
             await asyncio.sleep(CHECK)
             for reader in self.readers:
@@ -84,7 +83,7 @@ class Hub:
         return b"event: %b\nid: %b-%d\ndata: %b\n\n" % (event.encode(), self.boot.encode(), number, text)
 
     def missed(self, last: str, reader: Reader) -> list[Message] | None:
-        """What a reader has missed since the event it names; None if that is not known any more."""
+        """The events after the one a reader names; None if they are no longer known."""
         boot, _, number = last.partition("-")
         if boot != self.boot or not (number.isascii() and number.isdigit()) or len(number) > 18:
             return None
@@ -97,7 +96,7 @@ class Hub:
     async def stream(
         self, monitor: str | None, last: str | None, allowed: Callable[[], bool] | None = None
     ) -> AsyncIterator[bytes]:
-        """The events for one reader, as they are sent; they end when `allowed` says that it may not listen any more."""
+        """The encoded events for one reader, until `allowed` is false."""
         reader = Reader(monitor)
         clock = asyncio.get_running_loop().time
         self.readers.add(reader)

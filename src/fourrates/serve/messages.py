@@ -1,7 +1,7 @@
-"""Messages of a topic to batches of a monitor: one row as JSON, columns as JSON, or an Arrow stream.
+"""Messages of a topic to batches of a monitor, from one JSON row, JSON columns or an Arrow stream.
 
-They mean what a request with the same content means. A message that cannot be read, and a row of one that cannot be
-used, is rejected with its place; the others are taken.
+They mean the same as a request with that content. An unreadable message or unusable row is rejected with its place; the
+others are taken.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Portion:
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """A message and what it holds: a row, or columns; `shape` is alike for messages that can go together."""
+    """A message and its rows; messages of the same `shape` can be merged."""
 
     message: Message
     shape: object
@@ -82,8 +82,7 @@ class BatchReader:
     def read(self, topic: str, partition: int, messages: Sequence[Message]) -> Iterator[Portion]:
         """The batches of messages of one partition, in their order.
 
-        Messages with one row go together as long as the same fields are there: what one means does not depend on its
-        neighbours.
+        One-row messages merge while their fields are the same, as the meaning of one must not depend on its neighbours.
         """
         for _, run in groupby(map(_opened, messages), key=lambda opened: opened.shape):
             alike = [*run]
@@ -168,7 +167,7 @@ class BatchReader:
 
 
 def _opened(message: Message) -> _Opened:
-    """What a message holds; one that is no row goes by itself."""
+    """Decode a message; one that is no single row stays alone."""
     value = message.value()
     if value is not None and not value.startswith(ARROW):
         try:

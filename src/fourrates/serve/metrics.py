@@ -1,7 +1,7 @@
-"""What a server can be watched by: ``/metrics`` in Prometheus' text; ``otlp.py`` sends the same to a collector.
+"""Metrics of a server, as Prometheus text at ``/metrics``; ``otlp.py`` sends the same to a collector.
 
-Labels are bounded: monitors by the limit on monitors, rates by :data:`MOST_RATES` for each of them, and requests by the
-routes there are. Segments are counted, never named.
+Labels are bounded, monitors by their limit, rates by :data:`MOST_RATES` for each monitor, requests by the routes.
+Segments are counted, never named.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ def sample(live: Live) -> Sample:
 class Metrics:
     """The numbers of a server.
 
-    `samples` gives the monitors at so many places from one on, in the order of their names; `server` numbers about the
-    server itself, of which those whose names end in ``_total`` are counters.
+    `samples` gives this many monitors from an offset on, ordered by name; `server` gives numbers about the server
+    itself, of which names ending in ``_total`` are counters.
     """
 
     def __init__(

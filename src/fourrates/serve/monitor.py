@@ -1,8 +1,7 @@
-"""The live state of one monitor: a deterministic machine over its journal.
+"""The live state of one monitor, a deterministic machine over its journal.
 
-:meth:`Monitor.apply` takes the batches in the order of the journal and gives what they led to. Two monitors with the
-same settings, the same key and the same batches are the same, finding for finding: that is how a server that was killed
-comes back, and why nothing here looks at a clock.
+:meth:`Monitor.apply` takes batches in journal order and returns their results. The same settings, key and batches give
+the same monitor, finding for finding. That is how a killed server recovers, and why nothing here looks at a clock.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ COUNTS, NUMBERS = ("events", "tune_at", "begun"), ("arl", "first_time", "last_ti
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """The events that a batch led to, in order: which row completed each, and what it was."""
+    """The events of a batch, in order, with the row that completed each."""
 
     truths: Codes
     preds: Codes
@@ -85,7 +84,7 @@ class Monitor:
         self.first_time = self.last_time = float("nan")
         self.segments: dict[str, int] = {}  # their numbers, in the order of appearance
         self._names: list[str] = []
-        self.versions: list[str | None] = [None]  # of the model, in the order of appearance; None where none is said
+        self.versions: list[str | None] = [None]  # of the model, in order of appearance; None for events without one
         self.series = Series(self.classes)
         self.segment_series = SegmentSeries(self.classes)
         self.label_delay = LabelDelay()
@@ -98,7 +97,7 @@ class Monitor:
         self._begin_watching()
 
     def _begin_watching(self) -> None:
-        self.begun = self.events  # those before: new settings may reset the watch
+        self.begun = self.events  # before the last reset, by new settings
         self.shift: dict[str, Any] | None = None  # the latest of the class mix, as JSON has it
         config, arl = self.config, self._arl_of_each()
         mix = config.mix if self.classes == 2 else "ignore"
@@ -116,7 +115,7 @@ class Monitor:
         )
 
     def _arl_of_each(self) -> float:
-        """With segments, they and the overall stream have half of the false alarms each: twice the run length."""
+        """With segments, they and the overall stream each get half of the false alarms, so twice the run length."""
         return 2 * self.arl if self.config.by else self.arl
 
     @property
@@ -182,7 +181,7 @@ class Monitor:
         return np.array([self.segments[name] for name in names], np.int64)
 
     def _set_clock(self, batch: Batch) -> None:
-        """Note when something last happened. It goes back only where the clock of the server was put back."""
+        """Note the latest time; it goes back only if the server's clock was put back."""
         latest = batch.last_time()
         if self.last_time >= latest:
             latest = min(self.last_time, max(batch.received, latest))
@@ -256,9 +255,9 @@ class Monitor:
         return finding.shifted(self.begun) if finding.segment is None and finding.version is None else finding
 
     def _draw_alarm(self, drift: Finding, cells: Numbers) -> None:
-        """Have the series reach the alarm at its event, within a batch: after it the evidence is gone."""
+        """Add a point at the alarm even within a batch, since the evidence is reset after it."""
         counts = self.confusion + np.bincount(cells, minlength=self.classes**2).reshape(self.confusion.shape)
-        unknown = [float("nan")] * self.classes  # what is compared with may be another one now
+        unknown = [float("nan")] * self.classes  # the normal may be another one now
         at = row_of(drift) + 1, seconds_of(drift.time)
         self.series.add(self.series.point(*at, 1.0, self.label_delay.seconds, unknown, counts))
 
@@ -269,7 +268,7 @@ class Monitor:
         return segment in (self.watch.references or {})
 
     def _accept(self, seen: AcceptedDrift, time: float) -> list[Finding]:
-        """Somebody says that the level since a drift is normal from now on."""
+        """Make the level since a drift the new normal."""
         drift = self.watch.open_drift(seen.segment)
         if drift is None or self.of_monitor(drift.drift).at > seen.at:
             return []
@@ -279,7 +278,7 @@ class Monitor:
         return [replace(self.of_monitor(finding), time=_moments(np.array([time]))[0], row=self.events - 1)]
 
     def _present(self) -> list[Point]:
-        """The state now, as a point of the series; none before anything came."""
+        """The current state as a point of the series; None without events."""
         if self.last_time != self.last_time:
             return []
         baselines = [
@@ -312,10 +311,9 @@ class Monitor:
     # Budgets in time, and new settings ------------------------------------------------------------------------
 
     def _tune(self) -> None:
-        """Translate a budget in time into events, at the rate seen so far; when twice as many came, again.
+        """Convert a budget in time to events at the rate seen so far, and again when the count has doubled.
 
-        When it happens, and what it is then, depends on the times of the events alone, never on how they turned out: so
-        the budget still holds.
+        This depends on the times of the events alone, never on their outcomes, so the budget still holds.
         """
         self.tune_at = 2 * self.events
         if (rate := self._rate()) is not None:
@@ -330,14 +328,14 @@ class Monitor:
         self.watch.set_budget(self._arl_of_each())
 
     def _change(self, config: MonitorConfig) -> None:
-        """New settings: another reference or tolerance, or another view of the mix, resets the watch."""
+        """Apply new settings; another reference, tolerance or mix resets the watch."""
         old, self.config = self.config, config
         arl = config.run_length(self._rate())
         if old.references != config.references:
             known = {version.version for version in self.watch.deployments}
             unmet = all(own in old.references or own.version not in {None, *known} for own in config.references)
             if unmet and all(own in config.references for own in old.references):
-                self.watch.expect(_references(config)[1])  # of versions that are still to come
+                self.watch.expect(_references(config)[1])  # of versions still to follow
             else:
                 self._begin_watching()
         if any(getattr(old, name) != getattr(config, name) for name in RESETS):

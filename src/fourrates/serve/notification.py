@@ -1,4 +1,4 @@
-"""Notifications: what is sent about a monitor, as one plain dict for every channel.
+"""Notifications about a monitor, as one plain dict for every channel.
 
 The list of alerts in it has the shape of Alertmanager's webhooks (status, labels, annotations, startsAt, endsAt,
 fingerprint), so that what understands those understands these.
@@ -43,15 +43,15 @@ class AlertItem:
     Attributes
     ----------
     text, now
-        What happened, if there is no finding about it; and how the rates are now, in words.
+        The event in words if there is no finding about it, and the current rates in words.
     parts : tuple
         Segments that drifted with the overall stream, the worst first.
     parts_now : tuple of str
-        How their rates are now, in words.
+        Their current rates in words.
     over : bool
-        Whether the overall stream is back, and only these are still open.
+        Whether the overall stream has recovered and only these are still open.
     finding, findings
-        What was found last, and the ids of all that led to it.
+        The latest finding, and the ids of all that led to it.
     """
 
     fingerprint: str
@@ -76,7 +76,7 @@ class AlertItem:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Where a person looks: the address of the page, and a runbook; ``{monitor}`` in it is the monitor's name."""
+    """Links in a notification, to the page and to a runbook; ``{monitor}`` becomes the monitor's name."""
 
     public: str | None = None
     runbook: str | None = None
@@ -133,7 +133,6 @@ def notification(monitor: str, uid: str, items: Sequence[AlertItem], links: Link
 
 
 def trial_notification(monitor: str, id: str, links: Links = NO_LINKS) -> dict[str, Any]:
-    """A notification that says that it is a test."""
     return {
         "id": id,
         "kind": "test",
@@ -151,19 +150,19 @@ def trial_notification(monitor: str, id: str, links: Links = NO_LINKS) -> dict[s
 def _text(monitor: str, items: Sequence[AlertItem]) -> str:
     if len(items) == 1:
         return _summary(monitor, items[0])
-    # The worst first, whole: it is what a person reads on a locked phone.
+    # The worst first and in full, for a person reading a locked phone.
     lines = [_summary(monitor, one).partition("\n")[0] for one in items[1:LINES]]
     more = [f"and {len(items) - LINES:,} more"] if len(items) > LINES else []
     return "\n".join([_summary(monitor, items[0]), *lines, *more])
 
 
 def _closing(one: AlertItem) -> str:
-    """What ended a drift: the finding that closed it, or new settings, which set normal anew without one."""
+    """What ended a drift, either its closing finding or new settings, which set normal again without one."""
     return one.finding["kind"] if one.finding is not None and one.finding.get("closes") else "acceptance"
 
 
 def _summary(monitor: str, one: AlertItem) -> str:
-    """What happened, how it is now, where, since when and found when: a line each."""
+    """Event, current state, place, start and detection, a line each."""
     finding, name = one.finding or {}, plain(monitor)
     prefix = "Resolved: " if one.ends is not None else "Still open: " if one.repeats else ""
     found = minute(finding.get("time"))

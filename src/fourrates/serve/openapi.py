@@ -1,7 +1,7 @@
 """``/openapi.json``: the API as it is.
 
-Paths, methods and what each call does come from the routes themselves, the settings of a monitor from the struct they
-are decoded by; the shapes of bodies and answers are here, and the tests hold them against real ones.
+Paths, methods and descriptions derive from the routes, the settings of a monitor from the struct they are decoded by.
+The shapes of bodies and answers are written here; the tests compare them with real ones.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The numbers of ``/metrics`` for a collector of OpenTelemetry, over OTLP/HTTP.
 
-Names and units are those from which a collector makes the names in ``/metrics``: ``fourrates.events`` in ``{event}``
-becomes ``fourrates_events_total``, ``fourrates.request_duration`` in ``s`` ``fourrates_request_duration_seconds``.
-Attributes are the labels. OTEL_METRIC_EXPORT_INTERVAL, OTEL_EXPORTER_OTLP_HEADERS and the like mean what they always
-do.
+A collector derives the names in ``/metrics`` from these names and units. ``fourrates.events`` in ``{event}`` becomes
+``fourrates_events_total``, and ``fourrates.request_duration`` in ``s`` becomes ``fourrates_request_duration_seconds``.
+Attributes are the labels. Variables such as OTEL_METRIC_EXPORT_INTERVAL and OTEL_EXPORTER_OTLP_HEADERS have their usual
+meaning.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Otlp:
                 except Exception as error:
                     log.warning("no metrics for the collector: %s", error)
         finally:
-            self._exporter.shutdown()  # or the thread would go on trying
+            self._exporter.shutdown()  # or the thread would keep trying
 
     def data(self, families: Iterable[Metric]) -> export.MetricsData:
         now = time.time_ns()

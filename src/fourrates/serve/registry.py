@@ -1,6 +1,6 @@
-"""The monitors of a server: loaded from the store, made, changed and removed; used by the writer thread alone.
+"""The monitors of a server, loaded, created, changed and removed in the writer thread alone.
 
-A monitor that cannot be loaded is damaged: the others run, and whoever asks for it gets an error that says why.
+A monitor that cannot be loaded is damaged. The others run, and requests for it get an error with the reason.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PART = 8 << 20  # bytes of a snapshot written in one transaction
 
 
 class Live:
-    """A monitor that runs: its state up to and including the batch at `position` of the journal."""
+    """A running monitor, with its state up to and including the batch at `position` of the journal."""
 
     def __init__(self, row: MonitorRow, monitor: Monitor, position: int) -> None:
         self.row, self.monitor, self.position = row, monitor, position
@@ -62,13 +62,13 @@ class Live:
 
 
 class Registry:
-    """All monitors, by name: those that run, and those that are damaged, with the reason."""
+    """All monitors by name, running or damaged, the latter with the reason."""
 
     def __init__(self, settings: Settings, store: Store) -> None:
         self.settings, self.store = settings, store
         self.lives: dict[str, Live] = {}
         self.damaged: dict[str, tuple[MonitorRow, str]] = {}
-        self.uncertain = False  # whether a change may or may not have reached the store: then a refresh is due
+        self.uncertain = False  # whether a change may or may not have reached the store, which calls for a refresh
 
     def refresh(self, stale: Container[int] = ()) -> None:
         """Have the monitors that the store has; those not known yet, and those that are `stale`, are loaded."""
@@ -93,7 +93,7 @@ class Registry:
         self.damaged, self.uncertain = damaged, False
 
     def _loaded(self, row: MonitorRow) -> Live:
-        """A monitor as the store has it: its snapshot, and what the journal has since."""
+        """A monitor from its snapshot and the journal since."""
         position, saved = self.store.snapshot(row.id)
         monitor = Monitor.restore(saved, row.key, self.settings)
         live = Live(row, monitor, position)
@@ -212,7 +212,7 @@ class Registry:
 
 
 def _silences(row: MonitorRow) -> str:
-    """The kind of the documents that say which segments are silenced."""
+    """The kind of the documents that list silenced segments."""
     return f"silences of {row.uid}"
 
 

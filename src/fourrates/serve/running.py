@@ -67,10 +67,10 @@ def run(settings: Settings) -> None:
 
 
 def _give_back_memory() -> None:
-    """Have glibc give back what is large and free, such as a snapshot that was written.
+    """Make glibc return large free blocks, such as a snapshot after it was written.
 
-    By itself it raises the limit each time, up to 32 MB, and keeps what is below: a day of snapshots then leaves half
-    of the memory in pieces. Other systems have no such call, and no such habit.
+    By default it raises the limit each time, up to 32 MB, and keeps smaller blocks, so a day of snapshots fragments
+    half of the memory. Other systems have no such call and no need of it.
     """
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, LARGE)
@@ -79,7 +79,7 @@ def _give_back_memory() -> None:
 class _Server(uvicorn.Server):
     """A server that has its process to itself.
 
-    It ends the streams of the page when it is asked to end: they would be waited for otherwise.
+    On shutdown it ends the page's streams, which would be waited for otherwise.
     """
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""How the segments of a monitor went: their counts at moments, the further back the fewer.
+"""The history of a monitor's segments, as counts at moments that thin out with age.
 
 One table for all segments at each moment, so that a thousand of them cost what their counts take and no more.
 """
@@ -21,14 +21,14 @@ POOLED = 60  # observations behind a rate that is drawn
 
 
 class SegmentSeries:
-    """Of each segment: how often each class was true, and correct when it was.
+    """For each segment, how often each class was true, and correct when it was.
 
     Attributes
     ----------
     counts : array of shape (segments, 2, classes)
         Up to now.
     moments : list
-        Earlier ones: the time, and the counts of the segments there were.
+        Earlier ones, each a time and the counts of the segments of then.
     """
 
     def __init__(self, classes: int) -> None:

@@ -1,4 +1,4 @@
-"""How a monitor went: points over its whole life, thinned as they become many, and closer ones of late."""
+"""The history of a monitor, as points over its whole life, thinned as they grow in number, and closer recent ones."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     Point = npt.NDArray[np.float64]
 
 LONG, RECENT = 1_024, 600  # points of the whole life, and of late
-APART = 1.0  # seconds between two points, at most, while events come
+APART = 1.0  # most seconds between two points while events arrive
 SOON = 0.05  # seconds between two points, at least
-POOLED = 100  # observations behind a rate that is drawn, at least: a point may have few of its own
+POOLED = 100  # fewest observations behind a drawn rate; a point may have few of its own
 LEAST = 25  # observations behind it at the beginning
 SPARK = 48  # points of a line in a table
 HEAD = 4  # numbers of a point before those of the classes
@@ -31,8 +31,8 @@ SHOWN = 8  # classes in the series of a monitor that has more
 class Series:
     """Counts at moments of a stream.
 
-    A point is: events, time, evidence, the delay of labels, a baseline for each class, how often each class was true,
-    predicted, and both.
+    A point has events, time, evidence, the delay of labels, a baseline for each class, and how often each class was
+    true, predicted, and both.
     """
 
     def __init__(self, classes: int) -> None:
@@ -44,7 +44,7 @@ class Series:
         self.recent: list[Point] = []
 
     def wants(self, time: float) -> bool:
-        """Whether a point should be taken now: a while after the last, or a part of a short life after it."""
+        """Whether a point is due, some time after the last or a fraction of a short life after it."""
         if not self.long:
             return True
         since = time - self.last
@@ -65,7 +65,7 @@ class Series:
 
     def add(self, point: Point) -> None:
         events, self.last = point[0], float(point[1])
-        if self.recent and events == self.recent[-1][0]:  # predictions alone: it would move the last one in time
+        if self.recent and events == self.recent[-1][0]:  # predictions alone, which would move the last one in time
             return
         if not self.long or events - self.long[-1][0] >= self.stride:
             self.long.append(point)
@@ -77,7 +77,7 @@ class Series:
             del self.recent[: len(self.recent) - RECENT]
 
     def points(self, present: Sequence[Point] = ()) -> npt.NDArray[np.float64]:
-        """All points, in order: those of the whole life, those of late, and the one of now."""
+        """All points in order, from the whole life, the recent past and now."""
         joined = {int(point[0]): point for point in (*present, *self.long, *self.recent)}
         return np.stack([joined[events] for events in sorted(joined)]) if joined else np.empty((0, self.width))
 
@@ -96,7 +96,7 @@ class Series:
     def last_point(self, names: tuple[str, ...], share_of: int, present: Sequence[Point]) -> dict[str, Any]:
         """The state now, with the same names as the whole series."""
         recent = [*self.recent, *present]
-        if present and self.recent and self.recent[-1][0] == present[0][0]:  # nothing came since the last point
+        if present and self.recent and self.recent[-1][0] == present[0][0]:  # no events since the last point
             recent.pop()
         rows = np.stack(recent) if recent else np.empty((0, self.width))
         columns = self._shown(rows, names, share_of, first=max(len(rows) - 1, 0))
@@ -111,9 +111,9 @@ class Series:
     ) -> dict[str, Any]:
         """The series as the page draws it; each rate over its latest observations, `POOLED` of them or more.
 
-        `names` are those of the recalls, then of the precisions; `share_of` is the class whose share is the mix. It
-        begins at the time `start`, and ends with the `present` point: events after the last point that was taken may
-        be all there ever are.
+        `names` are those of the recalls, then of the precisions; `share_of` is the class whose share is the mix. The
+        series begins at the time `start` and ends with the `present` point, as the last events may have none of their
+        own yet.
         """
         rows = self.points(present)
         earlier = int((rows[:, 1] < start).sum())  # the first points shown pool observations of these
@@ -140,7 +140,7 @@ class Series:
         return {"time": rows[shown, 1].round(3).tolist(), "value": values.tolist()}
 
     def events_before(self, time: float) -> int:
-        """How many events there were at a time, as far as the points tell."""
+        """The number of events before a time, as far as the points show."""
         points = self.recent if self.recent and self.recent[0][1] <= time else self.long
         place = bisect_right(points, time, key=lambda point: float(point[1]))
         return int(points[place - 1][0]) if place else 0

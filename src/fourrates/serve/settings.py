@@ -1,4 +1,4 @@
-"""What a server is started with."""
+"""The settings a server starts with."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Settings:
     alert_interval: float = 60.0  # seconds between two notifications about a monitor
     public_url: str | None = None  # of the page as people reach it, for the links of alerts
     runbook_url: str | None = None  # alerts link to it; {monitor} in it is the name of the monitor
-    token_required: bool | None = None  # None: unless `host` is a loopback address
+    token_required: bool | None = None  # None for "unless `host` is a loopback address"
     origins: tuple[str, ...] = ()  # that a browser may call from (CORS)
     log_level: str = "info"
     otlp: str | None = None  # where a collector of OpenTelemetry listens, http://127.0.0.1:4318

@@ -1,8 +1,8 @@
-"""Tokens by which a server knows who asks: one small file each, with a digest of the secret and never the secret.
+"""Tokens that identify a server's clients, each a small file with a digest of the secret and never the secret.
 
-A token reads ``frt_<id>_<secret>``. The secret has 256 random bits, so that a plain SHA-256 of it may lie on the disk:
-there is nothing to guess. A file is made whole and removed whole, so that neither the command line nor the server needs
-a lock, and a token that was revoked is refused by a running server within a second.
+A token reads ``frt_<id>_<secret>``. The secret has 256 random bits, so its plain SHA-256 is safe on disk. A file is
+created and removed whole, so neither the command line nor the server needs a lock, and a running server refuses a
+revoked token within a second.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ NOBODY = bytes(32)  # compared with where there is no such token, so that both t
 
 
 class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is known of a token; times are in seconds since 1970."""
+    """The record of a token; times are in seconds since 1970."""
 
     id: str  # names it, in lists and logs
     name: str  # whose it is, for people
-    scopes: tuple[Scope, ...]  # what it is good for; admin includes the others
+    scopes: tuple[Scope, ...]  # what it allows; admin includes the others
     monitors: tuple[str, ...] = ()  # those it is good for; empty for all
     created: float
     expires: float | None = None
@@ -79,7 +79,7 @@ class Tokens:
         monitors: tuple[str, ...] | list[str] = (),
         expires: float | None = None,
     ) -> tuple[str, Token]:
-        """Make a token; its text, which is nowhere else, and what is kept of it."""
+        """Create a token; returns its text, which is stored nowhere, and its record."""
         if not scopes or any(scope not in SCOPES for scope in scopes):
             raise ValueError(f"scopes {list(scopes)!r}: at least one of {', '.join(SCOPES)}")
         if monitors and "admin" in scopes:

@@ -1,4 +1,4 @@
-"""A monitor as JSON: its summary, its detail, its segments and what was found."""
+"""A monitor as JSON, with its summary, detail, segments and findings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fourrates.watch.now import OpenDrift, harm
 
 HOUR, DAY = 3_600.0, 86_400.0
 Q = 0.05  # the share of segments named in error
-CARRIED = 0.6  # of the harm, and of the events: segments that carry so much of the one with no more of the other
+CARRIED = 0.6  # of the harm, and of the events; segments with this much of the harm and no more of the events
 OPEN = 20  # open drifts in a summary
 TITLES = {
     "drift": "drift",
@@ -91,7 +91,7 @@ def drifted_segments(monitor: Monitor) -> int:
 
 
 def open_json(monitor: Monitor) -> list[dict[str, Any]]:
-    """The open drifts: that of the overall stream, then the worst; each with its rates now."""
+    """The open drifts, overall first, then the worst, each with its current rates."""
     shown = []
     for opened in monitor.watch.now().open[:OPEN]:
         drift = monitor.of_monitor(opened.drift)
@@ -114,7 +114,7 @@ def open_json(monitor: Monitor) -> list[dict[str, Any]]:
 
 
 def culprit(monitor: Monitor) -> OpenDrift | None:
-    """The open drift to name first: overall, or the worst segment if a few segments carry most of the harm."""
+    """The open drift to name first, overall or the worst segment if a few segments carry most of the harm."""
     drifts = monitor.watch.now().open
     inside = sorted((one for one in drifts if one.segment is not None), key=_fallen, reverse=True)
     if not drifts or drifts[0].segment is not None:
@@ -132,12 +132,12 @@ def culprit(monitor: Monitor) -> OpenDrift | None:
 
 
 def _fallen(drift: OpenDrift) -> float:
-    """The harm of the rates that fell: what rose in the same segment is no comfort."""
+    """The harm of the rates that fell, ignoring rates that rose in the same segment."""
     return sum(max(harm(state), 0.0) for state in drift.rates.values())
 
 
 def worst(monitor: Monitor) -> dict[str, Any] | None:
-    """The rate to show of a monitor: of its culprit, or the recall that is furthest below normal."""
+    """The rate to show of a monitor, its culprit's or else the recall furthest below normal."""
     drift = culprit(monitor)
     if drift is None:
         rates = dict(islice(monitor.detector.rates.items(), monitor.classes))
@@ -182,14 +182,14 @@ def detail(monitor: Monitor, counts: dict[str, int]) -> dict[str, Any]:
 
 
 def public_config(monitor: Monitor) -> dict[str, Any]:
-    """The settings, without what is secret in the addresses of alerts."""
+    """The settings, without secrets in the addresses of alerts."""
     config: dict[str, Any] = msgspec.to_builtins(monitor.config)
     config["alerts"]["channels"] = [shown_address(address) for address in monitor.config.alerts.channels]
     return config
 
 
 def shown_address(address: str) -> str:
-    """An address with its secrets left out: its kind, and for a web address its host."""
+    """An address without its secrets, reduced to its kind and, on the web, its host."""
     kind, _, rest = address.partition("://")
     if kind in ("http", "https"):
         return f"{kind}://{rest.partition('/')[0].rpartition('@')[2]}/..."
@@ -197,7 +197,7 @@ def shown_address(address: str) -> str:
 
 
 def rates(monitor: Monitor) -> dict[str, Any]:
-    """The rates: over all events, normal, and now."""
+    """The rates over all events, normal, and now."""
     shown = {}
     for name, state in monitor.detector.rates.items():
         interval = state.interval
@@ -228,7 +228,7 @@ def segments(
     silences: Mapping[str, float],
     only: str | None = None,
 ) -> dict[str, Any]:
-    """Segments: open drifts by harm, those `lately` closed, then by alarm level; or `only` one of them."""
+    """Segments with open drifts by harm, those `lately` closed, then by alarm level; or `only` one of them."""
     streams = monitor.watch.segments
     if streams.bank is None:
         return {"segments": [], "total": 0}
@@ -287,7 +287,7 @@ def finding(monitor: Monitor, name: str, uid: str, finding: Finding) -> dict[str
         ]
     drift = finding if isinstance(finding, Drift) else None
     return {
-        # Of the event of the monitor: those of a segment are counted from 0 again after a reset.
+        # The monitor's event number, since those of a segment restart at 0 after a reset.
         "id": stable_id(uid, kind, msgspec.json.encode([segment, finding.version]).decode(), row_of(finding))[:24],
         "kind": kind,
         "monitor": name,

@@ -1,10 +1,9 @@
-"""The one thread that writes: requests are applied in the order of the journal, committed together, then answered.
+"""The one thread that writes, applying requests in journal order, committing them together, then answering.
 
-Requests wait in the event loop while a group is being written, and a moment longer, so that clients that were just
-answered come along; then they are handed over together. Small batches of events for the same monitor become one batch
-of the journal. Whoever waits for an answer gets it after the commit. What cannot be committed has not happened: the
-monitors it touched are brought back to what the store has. So are all of them after another server has written to the
-same database: nothing is committed that was worked out before.
+Requests wait in the event loop while a group is being written, and a moment longer so that clients just answered can
+join; then they are handed over together. Small batches of events for the same monitor become one batch of the journal.
+Answers follow the commit. If a commit fails, the monitors it touched are restored from the store. So are all monitors
+after another server has written to the same database, and work done before then is never committed.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from fourrates.serve.store import Group, JournalRow, KeyRow, RejectedRow, Source
 log = logging.getLogger("fourrates.serve")
 Result = TypeVar("Result")
 IDLE = 0.25  # seconds between looks at what else there is to do
-SHORTEST, LONGEST = 0.001, 0.02  # seconds to wait for as many requests as there were last time
+SHORTEST, LONGEST = 0.001, 0.02  # seconds to wait for the number of requests of last time
 JOINED = 1 << 16  # rows of requests that are taken as one batch
 KEEP_REJECTED = 1_000  # rejected rows that are kept, for each monitor
 FORGET = 3_600.0  # seconds between two clearances of old keys
@@ -56,7 +55,7 @@ class Ingest:
     key: bytes | None
     digest: bytes
     answer: asyncio.Future[bytes]
-    source: SourceRow | None = None  # where to go on after it
+    source: SourceRow | None = None  # where to resume after it
 
 
 @dataclass(slots=True)
@@ -80,14 +79,14 @@ Answer = tuple[asyncio.Future[Any], Any]  # who waits, and a result or an except
 
 
 class _Refused(Exception):
-    """A monitor refuses a batch; the message says why, and nothing has changed."""
+    """A monitor refuses a batch for the reason in the message, and nothing has changed."""
 
 
 class Writer:
     """The writer thread.
 
-    `published` is called in the event loop after a commit, with the names of the monitors that changed and what was
-    found; `clock` has the time at which batches are received.
+    `published` is called in the event loop after a commit, with the names of the changed monitors and the findings;
+    `clock` has the time at which batches are received.
     """
 
     def __init__(self, registry: Registry, published: Published, clock: Clock | None = None) -> None:
@@ -95,7 +94,7 @@ class Writer:
         self._published, self.clock = published, clock or Clock()
         self._waiting: list[Ingest | Ask] = []  # for the next group; used in the event loop alone
         self._busy, self._expected = False, 1  # whether a group is being written; requests in the next one
-        self._gather = SHORTEST  # seconds to wait for them: half of what it took to write the last group
+        self._gather = SHORTEST  # seconds to wait for them, half of the time of the last write
         self._handed_over = 0.0
         self._queue: queue.SimpleQueue[list[Ingest | Ask] | None] = queue.SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -114,7 +113,7 @@ class Writer:
         self._thread.start()
 
     async def stop(self) -> None:
-        """Finish what was asked for, and end."""
+        """Finish the requests in hand, and end."""
         if self.alive:
             with suppress(ApiError):  # a store that cannot be used, and need not any more
                 await self.ask(lambda: None)
@@ -143,14 +142,14 @@ class Writer:
         digest: bytes = b"",
         source: SourceRow | None = None,
     ) -> asyncio.Future[bytes]:
-        """Hand in a batch; the answer comes when it is on disk, together with where to go on in its source."""
+        """Submit a batch; the answer follows once it is on disk with the next offset of its source."""
         assert self._loop is not None
         answer: asyncio.Future[bytes] = self._loop.create_future()
         self._add(Ingest(live.name, live.row.uid, batch, rejected, key, digest, answer, source))
         return answer
 
     async def ask(self, function: Callable[[], Result]) -> Result:
-        """Do something in the writer thread, where monitors stand still."""
+        """Run something in the writer thread, so that no monitor changes meanwhile."""
         assert self._loop is not None
         answer: asyncio.Future[Result] = self._loop.create_future()
         self._add(Ask(function, answer))
@@ -161,7 +160,7 @@ class Writer:
         self._waiting.append(job)
         if self._busy:
             return
-        if len(self._waiting) == self._expected:  # as many as last time; whatever else is ready now comes along
+        if len(self._waiting) == self._expected:  # the number of last time; others that are ready now join
             self._loop.call_soon(self._hand_over)
         elif len(self._waiting) == 1:
             self._loop.call_later(self._gather, self._hand_over)
@@ -209,12 +208,12 @@ class Writer:
                 log.exception("a defect: not saved; trying again in %g s", AGAIN)
 
     def _put_off(self) -> None:
-        """Save later: a snapshot takes a while to make, and is no use on a disk that is full."""
+        """Save later, since a snapshot takes a while and is no use on a full disk."""
         self._saving = None
         self._tidy_at = time.monotonic() + AGAIN
 
     def _do(self, jobs: list[Ingest | Ask]) -> None:
-        """Do what a group asks for, in order, and answer everybody in one call."""
+        """Process a group in order, and answer everybody in one call."""
         answers: list[Answer] = []
         changed: dict[str, None] = {}
         findings: list[dict[str, Any]] = []
@@ -259,9 +258,9 @@ class Writer:
             return job.answer, error
 
     def _take(self, jobs: list[Ingest]) -> tuple[_Commit, list[Ingest]]:
-        """Apply and commit; what comes back has the answers, what has changed on disk, and requests to be taken next.
+        """Apply and commit; returns the answers, the changes on disk, and requests for the next round.
 
-        These are for monitors that a defect has left in between: they are loaded again first.
+        The latter are for monitors that a defect has left half-changed, which must be reloaded first.
         """
         commit = _Commit()
         try:
@@ -294,7 +293,7 @@ class Writer:
         return commit, left
 
     def _apply_all(self, jobs: list[Ingest], commit: _Commit) -> list[Ingest]:
-        """Apply the requests run by run; what one of them is refused for is its own. Returns those to be taken next."""
+        """Apply the requests run by run, refusing only those at fault; returns those for the next round."""
         keys = [job.key for job in jobs if job.key is not None]
         known = self.store.known_keys(keys) if keys else {}
         runs, left, failed = deque(_runs(jobs)), [], set()
@@ -431,7 +430,7 @@ class _Run:
         self.jobs, self.rows, self.keys = [job], job.batch.size, {job.key}
 
     def add(self, job: Ingest) -> bool:
-        """Take one more, if it goes with the others; a key that comes twice has to be met after the first."""
+        """Add a request that fits the others; a repeated key has to wait until the first is stored."""
         rows = self.rows + job.batch.size
         again = job.key is not None and job.key in self.keys
         if again or rows > JOINED or not can_join(self.jobs[-1].batch, job.batch):
@@ -470,7 +469,7 @@ def _answered(job: Ingest, commit: _Commit, known: dict[bytes, tuple[bytes, byte
 
 
 def _failpoint(name: str, count: int) -> None:
-    """Die here, where the tests say so: what is on disk, and was not answered, hardly ever happens by chance."""
+    """Die here if a test asks for it: on disk but not answered, which chance hardly ever produces."""
     where, _, number = FAILPOINT.partition(":")
     if where == name and int(number) == count:
         os.kill(os.getpid(), signal.SIGKILL if hasattr(signal, "SIGKILL") else signal.SIGTERM)

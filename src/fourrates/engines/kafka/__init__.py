@@ -1,4 +1,4 @@
-"""Kafka: a topic of predictions and labels in, a topic of drifts out.
+"""Kafka, from a topic of predictions and labels to a topic of drifts.
 
 :class:`Monitor` keeps a watch for each partition and saves it in a :class:`Folder` with the offset up to which it has
 seen the partition, in one atomic write.

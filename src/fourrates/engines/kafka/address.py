@@ -16,7 +16,7 @@ NAMES = ("group", "drifts", "dead_letter", "start", "config")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A topic, and what goes with reading it.
+    """A topic and the settings for reading it.
 
     Attributes
     ----------
@@ -27,9 +27,9 @@ class Address:
     group : str
         The consumer group. Its members share the partitions; it is part of the ids of drifts.
     drifts, dead_letter : str, optional
-        The topics that drifts and refused messages are produced to.
+        The topics for drifts and rejected messages.
     start : {"earliest", "latest"}
-        Where a partition begins that was never read.
+        Where to begin a partition that was never read.
     settings : mapping
         Properties of librdkafka, such as ``security.protocol``, for consumer and producer; each ignores the other's.
 
@@ -66,7 +66,7 @@ class Address:
     def parse(cls, url: str) -> Address:
         """Read an address; names with a dot in its query are properties of librdkafka.
 
-        ``config=FILE`` names a file of such properties, ``name=value`` a line, so that no password stands in a command.
+        ``config=FILE`` names a file of such properties, ``name=value`` a line, which keeps passwords out of commands.
         """
         parts = urlsplit(url)
         if parts.scheme != "kafka" or parts.username or parts.fragment:

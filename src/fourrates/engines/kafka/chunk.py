@@ -14,8 +14,8 @@ class RejectedMessage:
     """A message, or events of one, that cannot be used."""
 
     offset: int
-    problem: str  # what is wrong, and where
-    value: bytes | None  # the message as it came, or columns of the events in question
+    problem: str  # the reason and the place
+    value: bytes | None  # the message as received, or columns of its bad events
     key: bytes | None = None
     events: int = 1  # that are rejected
 
@@ -25,12 +25,12 @@ class Chunk:
     """Events of one partition, in order, from whole messages; the row of each is the offset of its message."""
 
     partition: int
-    next: int  # the offset after the last message: where to resume once all of it has been used
+    next: int  # the offset after the last message, to resume from once all of it has been used
     events: Batch
     names: Sequence[str] = ()  # of the segments that `events.keys` count
     rejected: list[RejectedMessage] = field(default_factory=list)
     unlabelled: int = 0  # events without a true label, which were left out
-    clock: Clock = field(default_factory=Clock)  # how times are written, as known after it: to be saved with `next`
+    clock: Clock = field(default_factory=Clock)  # the time format known after it, saved with `next`
 
     def __len__(self) -> int:
         return self.events.truths.size

@@ -1,4 +1,4 @@
-"""Drifts in a topic: one watch for each partition, saved with its offset, handed over when the group rebalances."""
+"""Drifts in a topic, from one watch per partition that is saved with its offset and handed over at a rebalance."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from fourrates.state import MAX_STATE
 from fourrates.watch import MAX_SEGMENTS, Now, Watch
 
 SAVE = 1.0  # seconds between two savings, at least
-SHARE = 0.05  # of the time may go into saving: a large state is saved less often
-PATIENCE = 30.0  # seconds until what was produced has to have arrived, before a partition is given away
+SHARE = 0.05  # the largest fraction of time spent saving, so large states are saved less often
+PATIENCE = 30.0  # seconds for the broker to confirm everything before a partition is handed over
 
 AHEAD = 16  # chunks that are read before the first of them is reported
 
@@ -41,8 +41,8 @@ Record = dict[str, Any]
 class Monitor:
     """Watches a topic of predictions and their labels, and produces drifts, and what became of them, to another.
 
-    Any number of monitors with the same group and the same state share the partitions. Events of a key belong in one
-    partition, which is what Kafka does with messages that have that key: the same key in two partitions is two streams.
+    Any number of monitors with the same group and state share the partitions. Events of a key must be in one partition,
+    where Kafka puts messages with that key; the same key in two partitions makes two segments.
 
     Parameters
     ----------
@@ -53,44 +53,41 @@ class Monitor:
     arl : float, optional
         Instead of a detector: ``FourRates(arl=arl)``.
     state : path, optional
-        The folder of states, which all members share. Without it nothing is kept, and the group is told nothing.
+        The folder of states, which all members share. Without it nothing is saved or committed.
     truth, pred, score, time, by : str, optional
-        Which field is what: ``y_true`` and ``y_pred`` if not given, and no `by`: then each partition is one stream.
-        ``_key`` and ``_time`` stand for the message's own key and time.
+        The fields; ``y_true`` and ``y_pred`` if not given. Without `by` each partition is one stream.
+        ``_key`` and ``_time`` are the message's own key and time.
     threshold : float, optional
-        With a score: from which on the positive label is predicted.
+        The score from which the positive label is predicted.
     bad : {"keep", "skip", "reject"}
         A bad message or event goes to the dead-letter topic, if there is one, and to `refuse`; or is counted only; or
-        ends the monitor with an :class:`~fourrates.io.InputError`. Events without a true label are counted and left
-        out in any case.
+        ends the monitor with an :class:`~fourrates.io.InputError`. Events without a true label are always only counted.
     max_segments : int
         The most segments of a partition; an event of one more is an :class:`~fourrates.io.InputError`.
     max_state : int
         The longest state that is read from a folder, in bytes.
     found, shifted : callable, optional
-        Given each drift and what became of it, and each shift of the class mix, as a dict, as ``fourrates watch``
-        writes it.
+        Given each finding about a drift, or each class-mix shift, as the dict that ``fourrates watch`` writes.
     refuse : callable, optional
         Given the topic and partition as text, and each :class:`RejectedMessage`.
     save_every : float
-        Seconds between two savings, at least; and twenty times what a saving takes, so that a large state does not
-        take more than a twentieth of the time. What came since the last one is read again after a crash.
+        Least seconds between two savings; a large state is saved less often, to spend at most a twentieth of the time
+        on it. Events since the last saving are read again after a crash.
     say : callable, optional
-        Told, in a sentence, what a person should know.
+        Given sentences that a person should read.
 
     Attributes
     ----------
     partitions : dict from int to Partition
-        What is this member's at present.
+        The present partitions of this member.
     events, drifts, rejected, unlabelled : int
-        What this member has taken, found, rejected and left out since it began. Events that were taken once more
-        after a partition came back are counted again here; in the state of the partition they are not.
+        Counts of this member since it began. Events that it read again after a partition returned count twice here,
+        but once in the partition's state.
 
     Notes
     -----
-    The offset up to which a partition was read is saved with its watch, in one write. Whatever happens, the two fit: a
-    member that dies is replaced by one that reads what came after the last saving again, and comes to the same state.
-    What it finds again has the same id.
+    A partition's offset is saved with its watch, in one write. The member that replaces a dead one reads the events
+    since the last saving again and reaches the same state; repeated findings have the same ids.
     """
 
     def __init__(
@@ -153,7 +150,8 @@ class Monitor:
     def step(self, seconds: float = 1.0) -> int:
         """Take what arrives within this number of seconds, and save if it is time to; the number of events taken.
 
-        While messages keep coming, the watches take the last ones of a step during the next one, in which they count.
+        While messages keep arriving, the watches process the last ones of a step during the next one, in which they
+        count.
         """
         before = self.events
         try:
@@ -163,7 +161,7 @@ class Monitor:
                     self._tell()
             if clock.monotonic() >= self._due:
                 self.save()
-        except BaseException:  # half taken: what was saved before is what counts
+        except BaseException:  # half processed; only the saved state counts
             wait([future for _, future in self._under_way if not future.cancel()])
             for chunk, _ in self._under_way:
                 self._drop(chunk.partition)
@@ -187,7 +185,7 @@ class Monitor:
             raise InputError(f"{self.address.topic}/{chunk.partition}: {error}") from None
 
     def _tell(self) -> None:
-        """Report what was found in the chunk that was read first, once its watch has taken it; then it counts."""
+        """Report the findings of the oldest chunk once its watch has finished it; only then does it count."""
         chunk, taken = self._under_way[0]
         partition, findings = self.partitions.get(chunk.partition), taken.result()
         if partition is not None:  # otherwise it was given up, since another member has it
@@ -242,7 +240,7 @@ class Monitor:
         return f"{self.address.group}/{self.address.topic}/{partition}"
 
     def _begin(self, partition: int) -> int | None:
-        """Take over a partition from whoever had it before; where to go on."""
+        """Take over a partition from its previous member; returns the offset to resume from."""
         found = Partition(Watch(self.detector, max_segments=self._max_segments))
         if self._store is not None:
             try:
@@ -267,13 +265,12 @@ class Monitor:
             self._drop(partition)
 
     def _drop(self, partition: int) -> None:
-        """Forget a partition as it stands in memory."""
         self.partitions.pop(partition, None)
         self._claims.pop(partition, None)
         self._unsaved.discard(partition)
 
     def save(self) -> bool:
-        """Save what has changed; false if not all of it could be, since what was produced has not all arrived."""
+        """Save what has changed; false if some is unsaved because the broker has not confirmed all messages."""
         self._settle()
         began = clock.monotonic()
         done = self._save(sorted(self._unsaved), self._save_every, wait=False)
@@ -282,7 +279,7 @@ class Monitor:
         return done
 
     def _save(self, partitions: list[int], patience: float, wait: bool) -> bool:
-        """Save partitions, once the broker has everything that was found in them; then tell the group."""
+        """Save partitions once the broker has all their findings, then commit their offsets."""
         if self._outbox is not None and not self._outbox.settle(patience):
             return False  # saved now, a drift that did not arrive would never be found again
         saved: dict[int, int] = {}
@@ -297,7 +294,7 @@ class Monitor:
         return not self._unsaved & {*partitions}
 
     def _keep(self, partition: int, state: Partition) -> bool:
-        """Save one partition; whether it was saved. If somebody claimed it after us, the group says whose it is."""
+        """Save one partition; false if another member claimed it since. The group then shows who has it."""
         assert self._store is not None
         try:
             self._store.save(self._claims[partition], state.to_bytes())
@@ -307,7 +304,7 @@ class Monitor:
             if ours is False:
                 self._say(f"{fenced}: another member has this partition; what was not saved is left to it")
                 self._drop(partition)
-            elif ours:  # a late member claimed it; what we have in memory fits together
+            elif ours:  # a late member claimed it; our state in memory is consistent
                 self._claims[partition] = replace(self._store.claim(self._name(partition)), content=None)
                 with suppress(Fenced):  # claimed once more meanwhile
                     self._store.save(self._claims[partition], state.to_bytes())

@@ -1,4 +1,4 @@
-"""What is produced, and again if the broker did not take it."""
+"""The producer, which sends again if the broker did not accept a message."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Letter(NamedTuple):
 
 
 def dead_letter(address: Address, partition: int, rejected: RejectedMessage) -> Letter:
-    """A message that could not be used, with what is wrong with it and where it was; its id stays the same."""
+    """A rejected message with its reason and place; its id stays the same."""
     assert address.dead_letter is not None
     source = f"{address.topic}/{partition}"
     headers = {
@@ -39,18 +39,18 @@ def dead_letter(address: Address, partition: int, rejected: RejectedMessage) -> 
 class Outbox:
     """A producer that knows whether the broker has everything.
 
-    The broker may have a message twice: what it has not confirmed is produced again.
+    The broker may receive a message twice, since unconfirmed ones are produced again.
     """
 
     def __init__(self, address: Address) -> None:
         kafka = library()
         settings = {
             "linger.ms": 5,
-            "message.timeout.ms": 0,  # a broker that is away comes back
+            "message.timeout.ms": 0,  # a broker that is away usually returns
             "max.in.flight.requests.per.connection": 1,  # in order, also where something is produced again
             **address.settings,
             "bootstrap.servers": address.servers,
-            "error_cb": lambda _: None,  # the source tells
+            "error_cb": lambda _: None,  # the source reports it
         }
         try:
             self._producer: Producer = kafka.Producer(settings, logger=LOG)
@@ -73,7 +73,7 @@ class Outbox:
             self._failed.append(letter)
 
     def settle(self, seconds: float) -> bool:
-        """Wait until the broker has everything, for so long; whether it has."""
+        """Wait this long for the broker to have everything; whether it has."""
         failed, self._failed = self._failed, []
         for letter in failed:
             self.put(letter)

@@ -1,4 +1,4 @@
-"""What is kept of a partition: its watch, and how far it was read, in one piece."""
+"""The state of a partition, its watch together with its offset."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Partition:
     """The watch of a partition and its position."""
 
     watch: Watch
-    next: int | None = None  # the offset to resume from: the watch has all messages before it, and none after
+    next: int | None = None  # the offset to resume from; the watch has exactly the messages before it
     rejected: int = 0
     unlabelled: int = 0
     clock: Clock = field(default_factory=Clock)  # how the times of the partition are written
@@ -31,7 +31,6 @@ class Partition:
 
     @classmethod
     def from_bytes(cls, saved: bytes, max_segments: int | None = None) -> Partition:
-        """Bring back what :meth:`to_bytes` gave; bytes that it cannot have given are a ValueError."""
         found = unpack(saved)
         if found.kind != KIND:
             raise ValueError(f"this is the state of {found.kind}, not of a partition")
@@ -52,5 +51,5 @@ class Partition:
 
 
 def _settings(detector: Detector) -> dict[str, Any]:
-    """Parameters, with the labels in the order of their codes: then it is clear which one is positive."""
+    """Parameters with the labels in code order, which shows the positive one."""
     return {**detector.parameters, "labels": list(detector.labels.values), "positive": None}

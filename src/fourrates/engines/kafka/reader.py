@@ -1,8 +1,8 @@
 """Messages to events: JSON with one event or with columns, and Arrow streams.
 
-A message that cannot be read, and an event in it that cannot be used, is rejected with its offset and the reason; the
-others become events. No message depends on its neighbours: a partition that is read again after a restart, in other
-portions, gives the same events.
+An unreadable message or unusable event is rejected with its offset and the reason; the others become events. Each
+message is read independently of its neighbours, so a partition read again after a restart, in other portions, gives the
+same events.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     Integers = npt.NDArray[np.int64]
 
-KEY, TIME = "_key", "_time"  # columns that every message has: its own key and its own time
+KEY, TIME = "_key", "_time"  # columns that every message has, its own key and time
 ARROW = b"\xff\xff\xff\xff"  # how a stream of Arrow batches begins; no JSON does
 EVENT, LISTS = "event", "lists"  # what JSON holds; Arrow has types
 JOINED = 400_000  # events of several messages that a bank takes together
@@ -44,8 +44,8 @@ MOST_BYTES = 1 << 28  # that an Arrow message may unpack to
 class Reader:
     """Messages to chunks of events.
 
-    Times that carry a zone are given in UTC; `utc` says whether any did. A bad message or event is handed on with its
-    reason (``bad="keep"``), or counted only, or raises an InputError.
+    Times with a zone are converted to UTC; `utc` records whether there were any. A bad message or event is passed on
+    with its reason (``bad="keep"``), only counted, or raises an InputError.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Reader:
         self.bad, self.utc = bad, False
         self._encoder, self._threshold = LabelEncoder(labels), 0.5 if threshold is None else threshold
         self._small = {self.columns.truth, self.columns.pred} if self._encoder.is_small else set()
-        self._doors: dict[int, Door] = {}  # of partitions: each has a clock of its own
+        self._doors: dict[int, Door] = {}  # of partitions, each with its own clock
         self._fields = [name for name in self.columns.used() if name not in (KEY, TIME)]
         self._values = itemgetter(*self._fields)
         self._decode = msgspec.json.Decoder(float_hook=json_number).decode
@@ -121,7 +121,7 @@ class Reader:
         return column
 
     def _uneven(self, values: Sequence[Any]) -> str:
-        """What is wrong with columns that are not all lists of one length."""
+        """The problem with columns that are not all lists of one length."""
         columns = dict(zip(self._fields, values, strict=True))
         for name, column in columns.items():
             if type(column) is not list:
@@ -214,7 +214,7 @@ class _Portion:
         self.kind: object = None
         self.messages: list[Message] = []
         self.counts: list[int] = []  # events of each message
-        self.parts: list[Sequence[Any]] = []  # what each has in each field
+        self.parts: list[Sequence[Any]] = []  # the values of each in each field
         self.size = 0
         self.last: Message | None = None
         self.rejected: list[RejectedMessage] = []
@@ -236,7 +236,7 @@ class _Portion:
 
 
 def _kind(column: Any) -> object:
-    """What columns have in common that can follow each other."""
+    """The key that columns must share to be joined."""
     return getattr(column, "dtype", None) or getattr(column, "type", None)
 
 
@@ -255,12 +255,11 @@ def _joined(columns: list[Any]) -> Any:
 
 
 def _spread(values: list[Any], counts: Integers) -> list[Any]:
-    """Values of messages, for each of their events."""
     return [value for value, count in zip(values, counts.tolist(), strict=True) for _ in range(count)]
 
 
 def _text(key: bytes | None) -> str | None:
-    """A message's key as a name; what is not UTF-8 stays apart from everything that is."""
+    """A message's key as text; keys that are not UTF-8 never collide with others."""
     return None if key is None else key.decode("utf-8", "surrogateescape")
 
 

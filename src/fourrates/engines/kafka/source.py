@@ -21,9 +21,9 @@ MOST = 10_000  # messages taken at a time
 WAIT = 10.0  # seconds for an answer of the broker
 AGAIN = 60.0  # seconds until a message of the client library is logged again
 MOST_WORDS = 1_000  # different messages of it that are remembered
-RETRY = 2.0  # seconds until the group is told again what it has not confirmed
-# What is fetched ahead. Where its queue is full, the client library would look again after a second only, by when banks
-# have taken all of it and wait; and a partition with large messages would have a few of them in each answer.
+RETRY = 2.0  # seconds until unconfirmed offsets are committed again
+# Read-ahead. When its queue is full, the client library by default waits a second, by when the banks are idle; and a
+# partition with large messages would get only a few of them in each answer.
 FETCHING = {"queued.max.messages.kbytes": 65_536, "fetch.queue.backoff.ms": 20, "max.partition.fetch.bytes": 8 << 20}
 
 Begin = Callable[[int], int | None]
@@ -31,7 +31,7 @@ End = Callable[[list[int], bool], None]
 
 
 class Seldom(logging.Filter):
-    """Lets a message pass once a minute: a broker that is away is tried again, and logged, many times a second."""
+    """Lets a message pass once a minute, since retries of a broker that is away are logged many times a second."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,13 +48,13 @@ class Seldom(logging.Filter):
         return True
 
 
-LOG = logging.getLogger("fourrates.engines.kafka")  # what the client library logs, for whoever listens
+LOG = logging.getLogger("fourrates.engines.kafka")  # the log of the client library, for anyone who listens
 LOG.addHandler(logging.NullHandler())
 LOG.addFilter(Seldom())
 
 
 def library() -> Any:
-    """The client library, or an error that says how to get it."""
+    """The client library, or an error with instructions to install it."""
     try:
         import confluent_kafka
     except ImportError:
@@ -63,7 +63,7 @@ def library() -> Any:
 
 
 class Reads(Protocol):
-    """Messages to what they hold, such as :class:`~fourrates.engines.kafka.Reader`."""
+    """A reader of messages, such as :class:`~fourrates.engines.kafka.Reader`."""
 
     def read(self, topic: str, partition: int, messages: Sequence[Message]) -> Iterator[Any]:
         """What messages of one partition hold, in their order; `next` of each is the offset after its last message."""
@@ -72,11 +72,11 @@ class Reads(Protocol):
 class Source:
     """Chunks of events from a topic, by partition.
 
-    Where to go on in a partition is what `begin` returns, asked before its first message, not what the group has
-    committed: whoever keeps :attr:`Chunk.next` in one transaction with what they make of the chunk loses nothing and
-    counts nothing twice. :meth:`commit` tells the group afterwards, for those who look at its lag. `end` is called with
-    partitions that are this member's no longer, and whether they were lost: then another member may have them already,
-    and nothing must be saved any more. `positions` has this member's partitions, and where each goes on.
+    A partition resumes at the offset that `begin` returns, asked before its first message, instead of the group's
+    committed offset. Whoever stores :attr:`Chunk.next` and the results of a chunk in one transaction loses nothing and
+    counts nothing twice. :meth:`commit` afterwards informs the group, for those who monitor its lag. `end` is called
+    with partitions that this member has lost or gives up, and whether they were lost. In that case another member may
+    have them already, and nothing more may be saved. `positions` maps this member's partitions to their next offsets.
     """
 
     def __init__(
@@ -95,9 +95,9 @@ class Source:
         self._say = say or (lambda _: None)
         self._fresh: set[int] = set()  # assigned by the call that is under way
         self._crash: Exception | None = None
-        self._problems: set[int] = set()  # said since the last message
+        self._problems: set[int] = set()  # logged since the last message
         self._owed: dict[int, int] = {}  # positions that the group has not confirmed
-        self._retry = -math.inf  # when it is told them again
+        self._retry = -math.inf  # when they are committed again
         settings = {
             **FETCHING,
             **self.address.settings,
@@ -106,7 +106,7 @@ class Source:
             "group.id": self.address.group,
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
-            "auto.offset.reset": "error",  # a gap is told, not jumped over
+            "auto.offset.reset": "error",  # a gap is reported, never skipped silently
             "error_cb": self._failed,
             "on_commit": self._committed,
         }
@@ -120,11 +120,11 @@ class Source:
     def take(self, seconds: float, idle: Callable[[], None] | None = None) -> Iterator[Any]:
         """Chunks of what arrives within this time; all of them are to be taken before the next call.
 
-        Where nothing is there at once, `idle` is called before it is waited for.
+        If nothing is ready, `idle` is called before waiting.
         """
         if time.monotonic() >= self._retry:
             self._tell()
-        # What has come meanwhile is there at once: waiting for more would keep the banks idle.
+        # Messages that arrived meanwhile are ready; waiting for more would idle the banks.
         taken = self._consumer.consume(MOST, 0)
         if not taken:
             if idle is not None:
@@ -141,7 +141,7 @@ class Source:
         if by_partition:
             self._problems.clear()
         for partition in fresh & self.positions.keys():
-            by_partition.pop(partition, None)  # fetched for an earlier assignment: this one is paused until here
+            by_partition.pop(partition, None)  # fetched for an earlier assignment; this one is paused until here
             self._consumer.resume([self._at(partition)])
         for partition, messages in by_partition.items():
             yield from self._chunks(partition, messages)
@@ -204,7 +204,7 @@ class Source:
     # What may go wrong --------------------------------------------------------------------------------------
 
     def _failed(self, error: Any) -> None:
-        """A broker that is away comes back; until then what is wrong is said once."""
+        """Log the problem once until a broker that is away returns."""
         if error.fatal():
             self._crash = self._kafka.KafkaException(error)
         elif error.code() not in self._problems:
@@ -221,7 +221,7 @@ class Source:
             self._failed(error)
 
     def _go_round(self, partition: int) -> None:
-        """The offset to go on from is not there: what was deleted is told, and the rest is read."""
+        """The offset to resume from is gone; report the deleted gap and read the rest."""
         if partition not in self.positions:
             return
         wanted = self.positions[partition]
@@ -240,9 +240,9 @@ class Source:
     # The group's own record ---------------------------------------------------------------------------------
 
     def commit(self, positions: Mapping[int, int], *, wait: bool = False) -> bool | None:
-        """Tell the group how far partitions have been taken, and again until it has confirmed it or gives them away.
+        """Commit offsets, retrying until the group confirms them or takes the partitions away.
 
-        With `wait`, says whether this member still has them; None if that cannot be known now.
+        With `wait`, returns whether this member still has them; None if that is unknown.
         """
         if not positions:
             return True
@@ -263,7 +263,7 @@ class Source:
         return [self._at(partition, offset) for partition, offset in positions.items()]
 
     def _tell(self) -> None:
-        """Tell the group all that it has not confirmed; a rebalance under way may keep it from listening."""
+        """Commit all unconfirmed offsets, which may fail during a rebalance."""
         self._retry = time.monotonic() + RETRY
         if not self._owed:
             return
@@ -271,7 +271,7 @@ class Source:
             self._consumer.commit(offsets=self._offsets(self._owed), asynchronous=True)
 
     def _committed(self, error: Any, offsets: list[TopicPartition]) -> None:
-        """What the group has confirmed is owed no longer."""
+        """Forget the offsets that the group has confirmed."""
         for one in offsets if error is None else ():
             if one.error is None and self._owed.get(one.partition) == one.offset:
                 del self._owed[one.partition]

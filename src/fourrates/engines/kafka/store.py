@@ -1,8 +1,8 @@
 """The states of partitions, as files in a folder that all members of the group share.
 
-A member of the group that is given a partition first claims its state. A claim has a number, larger than any before,
-and whoever claimed earlier can no longer save: a member that was cut off, and does not know yet that another one has
-its partition, cannot overwrite the newer state.
+A member that is given a partition first claims its state. Claims are numbered in rising order, and earlier claimants
+can no longer save. So a member that was cut off, and does not know yet that another one has its partition, cannot
+overwrite the newer state.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Claim:
 class Folder:
     """States as files in a folder that all members of the group share.
 
-    Every claim is a file that only one process can create, and has a file of its own for the state. So a late writer
-    cannot overwrite what a later claim saved, whatever it believes: it has another file, which nobody reads any more.
+    Every claim is a file that only one process can create, with its own file for the state. So a late writer cannot
+    overwrite the state of a later claim; it writes to another file, which nobody reads any more.
 
     Parameters
     ----------
@@ -74,11 +74,11 @@ class Folder:
                 os.close(os.open(self._file(name, number, "claim"), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
             except FileExistsError:
                 continue  # another process was quicker
-            with suppress(FileNotFoundError):  # tidied away by a later claim: then ours is not worth keeping
+            with suppress(FileNotFoundError):  # removed by a later claim, so ours is not worth keeping
                 return Claim(name, number, self._latest(name, number))
 
     def save(self, claim: Claim, content: bytes) -> None:
-        """Save a state, and tidy away what earlier claims left."""
+        """Save a state and remove those of earlier claims."""
         self._check(claim)
         files.write(self._file(claim.name, claim.number, "state"), content)
         for number, path in self._files(claim.name):

@@ -1,8 +1,8 @@
-"""Drifts of many keyed streams on Spark, batch and streaming: the same as :func:`fourrates.detect` finds.
+"""Drifts of many keyed streams on Spark, batch and streaming, the same as those of :func:`fourrates.detect`.
 
-:func:`detect` takes a DataFrame of events and gives one of drifts. On a streaming DataFrame it keeps a watch for each
-shard of keys in Spark's state store; :func:`read_bank` reads it back from a checkpoint, and :func:`write_once` writes
-what a streaming query finds, each micro-batch once.
+:func:`detect` turns a DataFrame of events into one of drifts. On a streaming DataFrame it keeps a watch for each shard
+of keys in Spark's state store. :func:`read_bank` reads it back from a checkpoint, and :func:`write_once` writes the
+findings of a streaming query, each micro-batch once.
 """
 
 from fourrates.engines.spark.checkpoint import read_bank

@@ -1,7 +1,7 @@
-"""Batch: one exchange by key, one sort by key and order, and watches that see one stream after the other.
+"""Batch, with one exchange by key, one sort by key and order, and watches that see one stream after the other.
 
-The events of a stream lie together, so only the streams of one Arrow batch are held at a time, whatever the number of
-keys; the last stream of a batch may go on in the next.
+The events of a stream are adjacent, so only the streams of one Arrow batch are in memory at a time, whatever the number
+of keys; the last stream of a batch may continue in the next.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ Batches = Iterator[pa.RecordBatch]
 
 
 def find_in_batch(frame: DataFrame, task: Task, shards: int | None) -> DataFrame:
-    """The drifts of a DataFrame that is all there."""
     schema = result_schema(task, frame.schema)
     events = prepare(frame, task)
     keys: list[Any] = [events[i] for i in range(len(task.by))]
@@ -43,7 +42,7 @@ def find_in_batch(frame: DataFrame, task: Task, shards: int | None) -> DataFrame
 
 
 def watcher(task: Task, schema: T.StructType) -> Callable[[Batches], Batches]:
-    """What runs over each partition, sorted by key and order."""
+    """The function for each partition, sorted by key and order."""
 
     def watch(batches: Batches) -> Batches:
         coder, streams = Coder(task), _Streams(task)
@@ -67,7 +66,7 @@ def watcher(task: Task, schema: T.StructType) -> Callable[[Batches], Batches]:
 class _Streams:
     """The streams of a partition, in pieces that follow each other.
 
-    Streams that begin and end in a piece are watched together; the last one is watched alone, since it may go on.
+    Streams that begin and end in a piece are watched together; the last one alone, since it may continue.
     """
 
     def __init__(self, task: Task) -> None:
@@ -102,7 +101,7 @@ def _part(events: Batch, start: int, end: int) -> Batch:
 
 
 def _starts(keys: list[pa.Array], size: int) -> list[int]:
-    """Where streams begin among rows, wherever a key differs from that of the row before; and where they end."""
+    """The first rows of streams, where the key differs from the row before, and their ends."""
     differs = np.zeros(max(size - 1, 0), np.bool_)
     for key in keys if size > 1 else ():
         differs |= pc.not_equal(key[1:], key[:-1]).to_numpy(zero_copy_only=False)
@@ -110,6 +109,6 @@ def _starts(keys: list[pa.Array], size: int) -> list[int]:
 
 
 def _value(scalar: pa.Scalar) -> Any:
-    """A value that a column of its type takes; of a moment its number, for Python has no dates after 9999."""
+    """A value in its column's type; a timestamp as its number, for Python has no dates after 9999."""
     is_moment = pa.types.is_timestamp(scalar.type) or pa.types.is_date(scalar.type)
     return scalar.value if is_moment else scalar.as_py()

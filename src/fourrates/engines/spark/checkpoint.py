@@ -49,7 +49,7 @@ def read_bank(session: SparkSession, checkpoint: str, batch: int | None = None) 
 
 
 def _variable(session: SparkSession, checkpoint: str, batch: int | None, name: str) -> dict[int, Any]:
-    """What the state store keeps under a name, by shard."""
+    """A variable of the state store, by shard."""
     reader = session.read.format("statestore").option("stateVarName", name).option("flattenCollectionTypes", False)
     if batch is not None:
         reader = reader.option("batchId", batch)

@@ -1,7 +1,7 @@
-"""Rows to events: a code for each pair of labels, and what is wrong with rows that are none.
+"""Rows to events, with a code for each pair of labels and a reason for each rejected row.
 
-Spark writes a column for Python value by value, and a sentence for each row, though nearly always null, costs more than
-all labels. So rows come as they are, and what is wrong with them is looked for here, a column at a time.
+Spark writes a column for Python value by value. A column of reasons, though nearly always null, would cost more than
+all labels. So rows arrive unchecked, and problems are found here, a column at a time.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def moments(column: Any) -> npt.NDArray[np.datetime64] | None:
 
 
 def letter(reason: str, row: dict[str, Any] | None, kind: str = "rejected", rows: int = 1) -> str:
-    """What is wrong with a row, and the row, as :class:`~fourrates.engines.spark.results.Rows` takes it."""
+    """The reason for a row and the row, for :class:`~fourrates.engines.spark.results.Rows`."""
     found = {"kind": kind, "reason": reason, "rows": rows}
     return json.dumps(found if row is None else found | {"row": json.dumps(row)})
 

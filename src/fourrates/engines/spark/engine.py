@@ -38,7 +38,7 @@ def detect(
     watermark: str | bool | None = None,
     bad: Bad = "keep",
 ) -> DataFrame:
-    """Find the drifts of keyed streams in a DataFrame: those that :func:`fourrates.detect` finds on one machine.
+    """Find the drifts of keyed streams in a DataFrame, the same as :func:`fourrates.detect` finds on one machine.
 
     Parameters
     ----------
@@ -47,16 +47,16 @@ def detect(
     truth, pred : str
         Columns of true labels and of predictions.
     by : str or several, optional
-        Columns that tell streams apart; without them all events are one stream.
+        Columns that distinguish streams; without them all events are one stream.
     order : str or several, optional
-        Columns that put the events of a stream in order; rows that are equal in all of them stay in the order in which
-        Spark brings them. In batch it is needed. A streaming DataFrame takes one, a timestamp or an integer: it orders
-        the events of a micro-batch, and with a `watermark` those of the whole stream.
+        Columns that put the events of a stream in order; rows that are equal in all of them keep the order in which
+        Spark delivers them. Batch needs it. A streaming DataFrame takes one, a timestamp or an integer, to order the
+        events of a micro-batch and, with a `watermark`, of the whole stream.
     arl : float, optional
         Events of all streams together between two false alarms; 100,000 if nothing else is given.
     budget : str or float, optional
-        The same in words, such as ``"1 per month"``. That needs to know how many events there are in a second: `rate`,
-        or in batch an `order` that is a timestamp, at the price of one more pass over it.
+        The same in words, such as ``"1 per month"``. That needs the event rate, from `rate` or, in batch, from an
+        `order` that is a timestamp, which costs one more pass over it.
     rate : float, optional
         Events a second, in all streams together.
     reference : K x K counts, pair of arrays or DataFrame, optional
@@ -72,22 +72,23 @@ def detect(
         which cannot change once a query has a checkpoint.
     watermark : str or True, optional
         Streaming: how long to wait for late events, such as ``"10 minutes"``; True if the DataFrame has a watermark on
-        `order` already. Events are then taken in the order of time once the watermark has passed them, and later ones
-        are rejected. Without it they are taken as they arrive.
+        `order` already. Events are then ordered by time once the watermark has passed them, and later ones are
+        rejected. Without it they are processed as they arrive.
     bad : {"keep", "skip", "reject"}
-        Rows without a key, a moment or a prediction, or with a label that is none of the classes: rows of the result
-        with the kind ``"rejected"``, a reason and the row as JSON; nothing; or an error that ends the job. Rows without
-        a true label are left out and counted, whatever `bad` is: the kind ``"unlabelled"``, and how many in `rows`.
+        Rows without a key, time or prediction, or with an unknown label, become rows of the result with the kind
+        ``"rejected"``, a reason and the row as JSON; are skipped; or end the job with an error. Rows without a true
+        label are always skipped and counted, in `rows` of a row of the kind ``"unlabelled"``.
 
     Returns
     -------
     DataFrame
-        One row for each rate that moved: the columns of `by` and the first of `order` at the alarm; `kind` (that of a
-        :class:`~fourrates.Finding`, "rejected" or "unlabelled"); `at`, `drift` (the one it is about), `since`,
-        `started`, `started_first` and `started_last`, which count the events of that stream; `started_time`, when the
-        event `started` was, if the first of `order` is a timestamp; `closes`, whether that drift is over with it;
-        `rate`, `direction`, `before`, `after`, their `before_n` and `after_n`, `evidence` and its `bound`; `id`, the
-        same for the same finding; `reason` and `row` of what was rejected, and how many `rows`.
+        One row for each rate that moved. It has the columns of `by` and the first of `order` at the alarm, and the
+        `kind`, that of a :class:`~fourrates.Finding`, "rejected" or "unlabelled". The columns `at`, `drift` (the one it
+        is about), `since`, `started`, `started_first` and `started_last` count the events of that stream;
+        `started_time` is the time of the event `started` if the first of `order` is a timestamp. `closes` is whether it
+        closes that drift. Then follow `rate`, `direction`, `before`, `after`, their `before_n` and `after_n`,
+        `evidence` and its `bound`; `id`, the same for the same finding; the `reason` and `row` of a rejected row, and
+        the number of `rows`.
     """
     if detector is None:
         if arl is not None and budget is not None:

@@ -1,4 +1,4 @@
-"""What is asked of a DataFrame of events: its columns, with which detector, and what becomes of bad rows."""
+"""A task on a DataFrame of events: its columns, its detector, and its treatment of bad rows."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ TRUTH, PRED, SHARD, CLOCK = "__truth", "__pred", "__shard", "__clock"
 
 @dataclass(frozen=True)
 class Task:
-    """What to do: which columns, with which detector, and what becomes of bad rows."""
+    """The columns, the detector, and the treatment of bad rows."""
 
     detector: RecordDetector
     truth: str
     pred: str
-    by: tuple[str, ...]  # columns that tell streams apart; none for one stream
+    by: tuple[str, ...]  # columns that distinguish streams; none for one stream
     order: tuple[str, ...]  # columns that put the events of a stream in order
     bad: Bad
 
@@ -38,7 +38,7 @@ class Task:
 
 
 def check(task: Task, schema: T.StructType, streaming: bool) -> None:
-    """Raise an error that names what of a schema does not fit a task."""
+    """Raise an error that names any column of a schema that does not fit a task."""
     check_bad(task.bad)
     for role, names in (("truth", [task.truth]), ("pred", [task.pred]), ("by", task.by), ("order", task.order)):
         for name in names:
@@ -61,9 +61,9 @@ def check(task: Task, schema: T.StructType, streaming: bool) -> None:
 
 
 def prepare(frame: DataFrame, task: Task, extra: Sequence[Column] = ()) -> DataFrame:
-    """What is read of a DataFrame: keys, order, `extra` and labels.
+    """The columns to read of a DataFrame, which are keys, order, `extra` and labels.
 
-    Rows that are not to be kept and have no key or order go here: in an exchange they would all meet in one place.
+    Skipped rows without key or order are dropped here, since an exchange would put them all in one place.
     """
     if task.bad == "skip":
         for name in (*task.by, *task.order):

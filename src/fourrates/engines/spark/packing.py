@@ -1,8 +1,7 @@
-"""Events on their way to their shards: many rows as one.
+"""Packing of events on the way to their shards, many rows as one.
 
 Spark moves, sorts and groups rows one at a time. So the events of a micro-batch are gathered by shard where they are
-read, as columns: through the exchange and into the worker that keeps the shard goes a row for each shard, not for each
-event.
+read, as columns. One row per shard, instead of one per event, passes through the exchange and into the shard's worker.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ Batches = Iterator[pa.RecordBatch]
 
 
 def packed(events: DataFrame, task: Task) -> DataFrame:
-    """Rows of :data:`PACKED`: a shard, events of it as :func:`unpack` reads them, and what is wrong with other rows."""
+    """Rows of :data:`PACKED`, with a shard, events for :func:`unpack`, and reasons for rejected rows."""
     return events.mapInArrow(packer(task, packed_columns(events.schema, task)), PACKED)
 
 
 def packed_columns(schema: T.StructType, task: Task) -> pa.Schema:
-    """What is packed of an event, as a shard has it: key, order and code."""
+    """The columns packed for an event, namely key, order and code."""
     keys = to_arrow_schema(T.StructType([schema[name] for name in task.by]))
     order = [pa.timestamp("us") if isinstance(schema[name].dataType, TIMES) else pa.int64() for name in task.order]
     code = pa.from_numpy_dtype(np.min_scalar_type(task.classes**2 - 1))
@@ -42,7 +41,7 @@ def packed_columns(schema: T.StructType, task: Task) -> pa.Schema:
 
 
 def packer(task: Task, columns: pa.Schema) -> Callable[[Batches], Batches]:
-    """What runs where events are read."""
+    """The function that runs where events are read."""
 
     def pack(batches: Batches) -> Batches:
         coder = Coder(task)
@@ -59,7 +58,7 @@ def packer(task: Task, columns: pa.Schema) -> Callable[[Batches], Batches]:
 
 
 def _by_shard(gathered: list[pa.RecordBatch], task: Task, columns: pa.Schema, coder: Coder) -> pa.RecordBatch:
-    """A row for each shard, its events in the order in which they came."""
+    """A row for each shard, its events in their original order."""
     rows = pa.Table.from_batches(gathered).combine_chunks()
     codes, letters = coder.read(rows)
     shards = rows[SHARD].to_numpy()
@@ -85,6 +84,5 @@ def _by_shard(gathered: list[pa.RecordBatch], task: Task, columns: pa.Schema, co
 
 
 def unpack(rows: list[bytes], columns: pa.Schema) -> pa.Table:
-    """The events of packed rows."""
     batches: list[Any] = [pa.ipc.read_record_batch(pa.py_buffer(row), columns) for row in rows]
     return pa.Table.from_batches(batches, columns).combine_chunks()

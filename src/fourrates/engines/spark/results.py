@@ -1,4 +1,4 @@
-"""Rows of what was found: drifts, what became of them, shifts of the class mix, and rows that were no events."""
+"""Result rows for drifts, their later findings, class-mix shifts, and rejected rows."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FIELDS = {
 
 
 def result_schema(task: Task, schema: T.StructType) -> T.StructType:
-    """The columns of the result: those of the key, that of the order, and what was found."""
+    """The columns of the result, from the key, the order, and the finding."""
     own = [*task.by, *task.order[:1]]
     if taken := [name for name in own if name in FIELDS]:
         raise ValueError(f"column {taken[0]!r} has the name of a column of the result: rename it")
@@ -82,7 +82,7 @@ class Rows:
 
 
 def _by_rate(finding: Finding) -> list[dict[str, Any]]:
-    """What there is to say of each rate; a shift is about the share of positives."""
+    """The fields of each rate; a shift is about the share of positives."""
     first, last = finding.started_between or (None, None)
     head = {
         "kind": finding.kind,

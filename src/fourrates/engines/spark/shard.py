@@ -1,14 +1,14 @@
-"""One shard of a streaming query: a watch over some keys, and the events that wait for the watermark.
+"""One shard of a streaming query, a watch over some keys with the events waiting for the watermark.
 
-Between two micro-batches it is what the state store keeps of it: the watch as it was some time ago, a log of the events
-since then, and a head that names both. Events are much shorter than a watch, so most micro-batches write little; when
-the log has grown, the watch is written again.
+Between two micro-batches the state store holds an earlier state of the watch, a log of the events since, and a head
+that names both. Events are much shorter than a watch, so most micro-batches write little; when the log has grown, the
+watch is written again.
 
 Every state has a fingerprint, of the settings and of all events so far, and the log leads from one to the next. Worker
 processes are used again, and cache the watches they had last by their fingerprints. A cached one is brought up to date
 by the log if another worker had the shard since; the saved watch is read, and checked, only if none of them is cached.
 
-Events are Arrow tables: columns ``key0``, ``key1``, ...; ``time`` if there is an order, timestamps or integers; and
+Events are Arrow tables with columns ``key0``, ``key1``, ...; ``time`` if there is an order, timestamps or integers; and
 ``code``, a pair of labels.
 """
 
@@ -47,7 +47,7 @@ PRINTS = "fingerprint", "start", "waiting"
 
 
 class ShardState(NamedTuple):
-    """What the state store keeps of a shard; nothing waits where there is no watermark."""
+    """A shard in the state store; without a watermark no events wait."""
 
     head: ValueState
     watch: ValueState
@@ -56,12 +56,12 @@ class ShardState(NamedTuple):
 
 
 class Head(NamedTuple):
-    """What tells one state of a shard from another."""
+    """The identity of a shard's state."""
 
     shards: int  # how many parts the keys are divided into
     by: tuple[str, ...]  # name and type of each column of the key
     fingerprint: bytes  # of the settings and of all events so far
-    start: bytes = b""  # the fingerprint of the saved watch, where the log begins
+    start: bytes = b""  # the fingerprint of the saved watch, from which the log begins
     size: int = 0  # bytes of that watch before it was compressed
     log: int = 0  # bytes of the log
     wake: int = -1  # when the watermark passes the next event that waits, in milliseconds; -1 if none waits
@@ -73,7 +73,6 @@ class Head(NamedTuple):
 
     @classmethod
     def from_bytes(cls, saved: bytes) -> Head:
-        """What :meth:`to_bytes` gave; a ValueError if it cannot have."""
         found = unpack(saved)
         if found.kind != "Shard":
             raise ValueError(f"this is the state of {found.kind}, not of a shard")
@@ -90,7 +89,7 @@ cache: OrderedDict[bytes, tuple[Watch, int]] = OrderedDict()  # with the bytes t
 
 @dataclass
 class Shard:
-    """A watch, what names its state, and what waits."""
+    """A watch with the identity of its state and its waiting events."""
 
     watch: Watch
     head: Head
@@ -128,7 +127,7 @@ class Shard:
         return cls(watch, head, _read_waiting(head, kept.waiting, watch))
 
     def save(self, kept: ShardState, wake: int = -1) -> None:
-        """Give the state store what has changed; `wake` is when the watermark passes the next event that waits."""
+        """Write changes to the state store; `wake` is when the watermark passes the next waiting event."""
         head = self.head._replace(log=self.head.log + sum(map(len, self._taken)), wake=wake, waiting=b"")
         spread = 0.5 + head.fingerprint[0] / 255  # so that shards are not all written in the same micro-batch
         if not head.size or head.log > LOGGED * spread * head.size:
@@ -165,7 +164,7 @@ class Shard:
         return [([column[finding.row].as_py() for column in own], finding) for finding in _update(self.watch, events)]
 
     def pass_watermark(self, events: pa.Table, watermark: int) -> tuple[list[tuple[list[Any], Finding]], pa.Table]:
-        """Let new events wait, and take all that the watermark has passed; what came after it is given back."""
+        """Queue new events and process all that the watermark has passed; returns those that were late."""
         late = _times(events) <= watermark
         held = events.filter(pa.array(~late))
         if self.waiting is not None:
@@ -176,7 +175,7 @@ class Shard:
 
 
 def rebuilt(head: Head, saved: Callable[[], Any], log: Callable[[], Any]) -> Watch:
-    """The watch of a head, up to date: `saved` and `log` read the store, if what is cached does not do."""
+    """The current watch of a head; `saved` and `log` read the store if the cache is not enough."""
     if head.fingerprint in cache:
         return cache.pop(head.fingerprint)[0]
     entries = [bytes(events) for (events,) in log()]
@@ -191,12 +190,12 @@ def rebuilt(head: Head, saved: Callable[[], Any], log: Callable[[], Any]) -> Wat
 
 
 def extended(fingerprint: bytes, events: bytes) -> bytes:
-    """The fingerprint of what had one, and of what came then."""
+    """The fingerprint of a state after further events."""
     return hashlib.blake2b(events, digest_size=16, key=fingerprint).digest()
 
 
 def key_of(name: str, by: Sequence[str]) -> Any:
-    """The key of a segment, as a bank has it: several columns are a tuple, none are 0."""
+    """The key of a segment as a bank has it; a tuple for several columns, 0 for none."""
     if len(by) > 1:
         return tuple(json.loads(name))
     return 0 if not by else name if by[0].endswith("string") else int(name)
@@ -242,7 +241,6 @@ def _to_bytes(events: pa.Table) -> bytes:
 
 
 def _from_bytes(saved: bytes, watch: Watch) -> pa.Table:
-    """What :func:`_to_bytes` gave; a ValueError if it cannot have."""
     try:
         table = pa.ipc.open_stream(saved, options=READING).read_all().combine_chunks()
         table.validate(full=True)
@@ -270,7 +268,7 @@ def _read_watch(head: Head, saved: tuple[Any, ...] | None) -> Watch:
 
 
 def _read_waiting(head: Head, kept: ValueState | None, watch: Watch) -> pa.Table | None:
-    """The events that wait, those that the head names."""
+    """The waiting events that the head names."""
     if not head.waiting:
         return None
     found = None if kept is None else kept.get()

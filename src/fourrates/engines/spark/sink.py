@@ -1,4 +1,4 @@
-"""Where a streaming query writes what it found: every micro-batch once, whatever happens in between."""
+"""The sink of a streaming query, which writes every micro-batch once, even after failures."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pyspark.sql import DataFrame
 
 
 def write_once(path: str, format: str = "parquet") -> Callable[[DataFrame, int], None]:
-    """What to give to ``foreachBatch``: each micro-batch goes to a folder of its own, and replaces what is there.
+    """A function for ``foreachBatch`` that writes each micro-batch to its own folder, replacing earlier attempts.
 
-    Spark repeats the last micro-batch after a crash, under the same number and with the same events. Written to
-    ``path/query=<id>/batch=<number>``, it replaces what the first attempt left: nothing is lost, and nothing is there
-    twice. The id is that of the query's checkpoint, so that a query that begins from the start writes elsewhere.
+    Spark repeats the last micro-batch after a crash, with the same number and events. Written to
+    ``path/query=<id>/batch=<number>``, it replaces the first attempt, so nothing is lost or duplicated. The id is that
+    of the query's checkpoint, so a query that begins from the start writes elsewhere.
 
     Parameters
     ----------

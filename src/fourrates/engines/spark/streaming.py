@@ -1,4 +1,4 @@
-"""Structured Streaming: the state store keeps a watch for each shard of keys, and a log of the events since."""
+"""Structured Streaming, with a watch for each shard of keys in the state store and a log of the events since."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ NEVER_LATE = datetime(2200, 1, 1, tzinfo=UTC)  # pandas counts nanoseconds, up t
 
 
 def find_in_stream(frame: DataFrame, task: Task, shards: int | None, watermark: str | bool | None) -> DataFrame:
-    """The drifts of a streaming DataFrame."""
     if importlib.util.find_spec("google") is None or importlib.util.find_spec("google.protobuf") is None:
         raise ImportError("a stream's state in Python needs protobuf: pip install 'fourrates[spark]'")
     count = SHARDS if shards is None else shards
@@ -43,8 +42,8 @@ def find_in_stream(frame: DataFrame, task: Task, shards: int | None, watermark: 
     events = prepare(frame, task, [shard_of(task, count)])
     rows = packed(events, task)
     if waits:
-        # Spark drops late rows in silence where it sees their time. It sees a time that is never late, and the
-        # watermark of the real one: late rows are named.
+        # Spark drops late rows silently if it sees their time. So it sees a time that is never late, and the real
+        # watermark; late rows are rejected by name.
         note = {DELAY: frame.schema[task.order[0]].metadata[DELAY]}
         rows = rows.select("*", F.lit(NEVER_LATE).alias(CLOCK, metadata=note))
     watcher = Watcher(task, schema, packed_columns(events.schema, task), count, waits)
@@ -63,7 +62,7 @@ def _with_watermark(frame: DataFrame, task: Task, watermark: str | bool) -> Data
 
 
 class Watcher(StatefulProcessor):  # type: ignore[misc]
-    """What runs for each shard that a micro-batch touches, or whose events the watermark has passed."""
+    """Runs for each shard that a micro-batch touches, or whose events the watermark has passed."""
 
     def __init__(self, task: Task, schema: T.StructType, columns: pa.Schema, shards: int, waits: bool) -> None:
         self._task, self._schema, self._columns = task, schema, columns
@@ -81,7 +80,6 @@ class Watcher(StatefulProcessor):  # type: ignore[misc]
         )
 
     def handleInputRows(self, key: Any, rows: Iterator[pandas.DataFrame], timerValues: Any) -> Iterator[Any]:
-        """Take the events of a shard."""
         frames = list(rows)
         found = Rows(self._task)
         found.reject(letter for frame in frames for letters in frame[LETTERS] for letter in letters)
@@ -89,7 +87,6 @@ class Watcher(StatefulProcessor):  # type: ignore[misc]
         return self._step(table, timerValues, found)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:
-        """Take what the watermark has passed."""
         return self._step(self._columns.empty_table(), timerValues, Rows(self._task))
 
     def close(self) -> None:
@@ -122,7 +119,7 @@ class Watcher(StatefulProcessor):  # type: ignore[misc]
 
 
 def _late(events: pa.Table, task: Task, watermark: int) -> Iterator[str]:
-    """What is wrong with events that came after the watermark, and what they were."""
+    """The reasons for events after the watermark, with the events."""
     labels = [*map(shown, task.detector.labels.values)]
     moments = listed(pc.assume_timezone(events[TIME].combine_chunks(), "UTC"))
     keys = [listed(column.combine_chunks()) for column in events.columns[: len(task.by)]]

@@ -1,4 +1,4 @@
-// What a person can do about a monitor or a segment: each a button, most with a short dialog.
+// The actions on a monitor or a segment, each a button, most with a short dialog.
 
 import * as api from "./api.js";
 import { el, printable } from "./dom.js";
@@ -7,7 +7,7 @@ import { clock, culprit, sameSegment, seconds, segment, several } from "./words.
 const LENGTHS = [["1 hour", 1], ["8 hours", 8], ["1 day", 24], ["1 week", 168]];
 const WHO = "fourrates-who"; // whoever acknowledges is asked for the name once
 
-// Ask for some fields in a dialog; null if the person thought better of it.
+// Ask for some fields in a dialog; null if it was cancelled.
 function ask(title, text, fields, confirm) {
   const inputs = fields.map(({ label, node }, i) => { node.id = `field-${i}`; return [el("label", { for: node.id }, label), node]; });
   const dialog = el("dialog", { "aria-labelledby": "dialog-title" }, el("form", { method: "dialog" },
@@ -28,7 +28,7 @@ const who = () => ({ label: "Who", node: el("input", { autocomplete: "name", val
 const why = (hint) => ({ label: "Why (optional)", node: el("input", { placeholder: hint, maxlength: 2000 }) });
 
 export class Actions {
-  // `view` has the monitor's name, its segment or null, its state and `look`; `notice` tells a person.
+  // `view` has the monitor's name, its segment or null, its state and `look`; `notice` shows a message.
   constructor(view, notice) {
     Object.assign(this, { view, notice });
     const button = (text, act) => el("button", { type: "button", onclick: async (event) => { event.target.disabled = true; await act(); event.target.disabled = false; } }, text);

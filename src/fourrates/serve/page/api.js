@@ -1,6 +1,6 @@
-// Questions to the server, and its stream of events.
+// Requests to the server, and its stream of events.
 //
-// A token goes into a header and nowhere else, so the stream is read with fetch: an EventSource can send none.
+// A token may only travel in a header, which an EventSource cannot send, so the stream is read with fetch.
 
 const KEPT = "fourrates-token";
 
@@ -84,7 +84,7 @@ export const testAlert = (name) => json(of(name, "/test-alert"), { method: "POST
 export const silence = (name, until, segment) => json(of(name, "/silence"), sent("PUT", { until, segment }));
 export const endSilence = (name, segment) => json(of(name, `/silence${query({ segment: listed(segment) })}`), { method: "DELETE" });
 
-// The newest first: all, the overall ones alone, or those of a segment.
+// Newest first, either all, only overall, or those of a segment.
 export function findings(name, limit, { segment, overall, before } = {}) {
   return json(of(name, `/drifts${query({ limit, before, of: overall ? "overall" : null, segment: listed(segment) })}`)).then((body) => body.drifts);
 }
@@ -98,7 +98,7 @@ const LONGEST_WAIT = 10_000;
 // Events of one monitor, or of all; reconnects for as long as it is open. `listener` has
 //   connected(again)  the stream is up; `again` when something may have been missed and must be fetched
 //   lost(wait)        it is not; the next attempt is in `wait` ms
-//   event(name, data) what came
+//   event(name, data) an event
 export class Feed {
   constructor(monitor, listener) {
     this.path = monitor === null ? "api/stream" : `api/stream?monitor=${encodeURIComponent(monitor)}`;
@@ -188,7 +188,7 @@ export class Feed {
     // A greeting has the number of the latest event, which may not have been sent to us yet.
     if (id !== null && (name !== "hello" || this.last === null)) this.last = id;
     if (name === "hello") {
-      // The same server continues where we were; another one, or our first, knows nothing of what we have.
+      // The same server resumes where we were; another one, or our first, knows nothing of our state.
       const same = this.boot === body.server;
       this.boot = body.server;
       this.wait = FIRST_WAIT;

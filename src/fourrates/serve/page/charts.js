@@ -1,4 +1,4 @@
-// The rates over time: a large chart of one of them, the others small beside it, and the volume below. One time axis, zoom and cursor.
+// The rates over time, one chart large, the others small beside it, the volume below. One time axis, zoom and cursor.
 
 import { el, replace, say, shortened } from "./dom.js";
 import { byOrder, clock, delay, isRecall, known, meaning, percent, rate, seconds, short, span, whole } from "./words.js";
@@ -46,7 +46,7 @@ export class Series {
     return true;
   }
 
-  // Every second point of the older half leaves.
+  // Drop every second point of the older half.
   thin() {
     const half = this.length >> 1;
     const every = (list) => list.filter((_, i) => i >= half || i % 2 === 0);
@@ -115,7 +115,7 @@ export class Charts {
 
   // News -------------------------------------------------------------------------------------------------------
 
-  // The series is asked for: from now on points are kept until it is here.
+  // The series is requested; points are queued until it arrives.
   expect() { this.missed = []; }
 
   load(series) {
@@ -187,8 +187,8 @@ export class Charts {
 
   xs() { return this.axis === "time" ? this.series.time : this.series.event; }
 
-  // A finding on the axis: found, started, and between which two it started. The events of a segment, and of a later version,
-  // have numbers of their own: these are placed by their times.
+  // A finding on the axis, with its detection, start and the interval of its start. Events of a segment or a later version
+  // have their own numbers, so they are placed by time.
   place(finding) {
     const { series } = this;
     const recovery = finding.kind === "recovery";
@@ -204,7 +204,7 @@ export class Charts {
     return { found: end, started: begin, first: begin, last: begin, recovery };
   }
 
-  // The versions that came after the first, on the axis.
+  // The later versions on the axis.
   deployed() {
     const { series } = this;
     const at = (time) => (this.axis === "time" ? time : Series.at(series.time, series.event, time));
@@ -324,7 +324,7 @@ export class Charts {
     };
   }
 
-  // Have a person's choice in the large chart.
+  // Show a person's choice in the large chart.
   enlarge(name) {
     this.lead = this.chosen = name;
     this.build();

@@ -1,4 +1,4 @@
-// Elements made from names and values. A string is always text: nothing on this page parses markup.
+// Elements made from names and values. A string is always text, and nothing on this page parses markup.
 
 // Characters that a reader cannot see, or that turn the line around, are shown as escapes; joiners are parts of words and emoji.
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}]/gu;
@@ -27,7 +27,7 @@ export function el(what, attributes, ...children) {
   return node;
 }
 
-// Text that changes often: touched only when it did, so that a selection stays and a screen reader is not called.
+// Text that changes often is touched only when it did, so a selection stays and a screen reader stays quiet.
 export function say(node, text) {
   if (node.textContent !== text) node.textContent = text;
   return node;
@@ -45,10 +45,10 @@ export function section(title, ...children) {
   return el("section", { "aria-labelledby": id }, el("h2", { id }, title), ...children);
 }
 
-// The state as a shape, so that no colour is needed to tell it.
+// The state as a shape, readable without colour.
 export const mark = (status) => el(`i.mark.${status}`, { "aria-hidden": true });
 
-// How near the evidence is to an alarm; it may be a little past it: the bar ends where the alarm is.
+// How near the evidence is to an alarm; the bar ends at the alarm, even if the evidence is past it.
 export function meter(share, status) {
   const full = Math.max(0, Math.min(100, 100 * (status === "drifted" ? 1 : share ?? 0)));
   const text = status === "drifted" ? "alarm open" : `${Math.round(full)} %`;

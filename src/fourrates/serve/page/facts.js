@@ -126,7 +126,7 @@ export class Settings {
   }
 }
 
-// The kind and the host of a channel: what follows may be a secret.
+// The kind and the host of a channel; the rest may be a secret.
 function channel(address) {
   const [, kind, host] = /^([\w+.-]+):\/\/(?:[^/@]*@)?([^/:?#]*)/.exec(address) ?? [null, "alert", ""];
   return /^https?$/.test(kind) ? `${kind}://${shortened(host, 40)}/…` : `${kind}://…`;

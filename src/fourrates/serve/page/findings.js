@@ -1,4 +1,4 @@
-// Drifts and recoveries, latest first: a line each, with intervals, times and matrices behind it.
+// Drifts and recoveries, latest first, a line each, with intervals, times and matrices behind it.
 
 import * as api from "./api.js";
 import { acknowledged } from "./actions.js";
@@ -33,7 +33,7 @@ export class Findings {
     }
   }
 
-  // One question after the other: an answer that overtook another would put them out of order.
+  // One request at a time, or an overtaking answer would put them out of order.
   inTurn(question) {
     const turn = this.turn.then(question);
     this.turn = turn.catch(() => {});
@@ -53,7 +53,7 @@ export class Findings {
   ask(limit, before) { return api.findings(this.of.monitor, limit, { segment: this.of.segment, before }); }
 
   async latest() {
-    // As many as are on the page, so that an acknowledgement made elsewhere is seen too.
+    // All that are on the page, to show acknowledgements made elsewhere.
     const limit = Math.max(PAGE, this.order.length);
     const before = new Set(this.order);
     const fresh = await this.ask(limit);
@@ -81,7 +81,7 @@ export class Findings {
     if (fresh) this.cards.get(finding.id).node.classList.add("fresh");
   }
 
-  // The open drifts as the monitor states them: {segment, at}.
+  // The open drifts of the monitor, {segment, at}.
   stand(open) {
     const keys = (open ?? []).map(({ segment, at }) => JSON.stringify([segment, at]));
     if (keys.join() === this.open.join()) return;

@@ -1,4 +1,4 @@
-// Confusion counts as a table: rows are the true classes, columns the predicted ones; each row in shares, errors shaded.
+// Confusion counts as a table of true classes by predicted ones, each row in shares, errors shaded.
 
 import { el, printable } from "./dom.js";
 import { percent, rate, whole } from "./words.js";

@@ -1,4 +1,4 @@
-// One monitor, or one of its segments: the verdict, the rates over time, what can be done, segments, findings, classes and settings.
+// One monitor, or one of its segments, with verdict, rates over time, actions, segments, findings, classes and settings.
 
 import { Actions } from "./actions.js";
 import * as api from "./api.js";
@@ -93,7 +93,7 @@ export class MonitorView {
 
   series() { return this.values ? api.segmentSeries(this.monitor, this.values) : api.series(this.monitor, POINTS, this.charts.range); }
 
-  // The findings that the charts mark: of this stream alone, however many the segments have.
+  // The findings that the charts mark, those of this stream alone.
   marked() { return api.findings(this.monitor, 100, this.values ? { segment: this.values } : { overall: true }); }
 
   async row() { return this.values && (await api.segments(this.monitor, { segment: this.values })).segments[0]; }
@@ -119,7 +119,7 @@ export class MonitorView {
     this.charts.overlay(found.map((body, i) => ({ ...of(i), series: new Series(body) })));
   }
 
-  // An answer that was under way while the stream went on, or a person did something, is older than that.
+  // An answer under way during an event or an action is older than either.
   take(one, row, acted) {
     const kept = acted === this.acted ? null : this.one?.silenced_until;
     this.one = { ...one, ...(this.told?.events > one.events ? this.told : {}) };
@@ -127,7 +127,7 @@ export class MonitorView {
     if (kept !== null && kept !== undefined) this.one.silenced_until = kept;
   }
 
-  // What a monitor tells, about one of its segments alone.
+  // A monitor's summary for one of its segments.
   narrow(row) {
     this.segment = row.segment;
     const open = this.one.open.filter((drift) => sameSegment(drift.segment, row.segment));
@@ -194,7 +194,7 @@ export class MonitorView {
 
   tick() { this.render(); }
 
-  // A person has silenced it, or ended that: shown at once.
+  // A silence that was set or ended shows at once.
   silenced(until) {
     this.acted++;
     this.one.silenced_until = until;

@@ -1,4 +1,4 @@
-// All monitors at a glance, a row each: state, worst rate now against normal, a day of it, where, and whether labels and events come.
+// All monitors at a glance, a row each with state, worst rate against normal, its day, place, and arrival of labels and events.
 
 import * as api from "./api.js";
 import { el, mark, printable, say, section, shortened, spark } from "./dom.js";
@@ -92,7 +92,7 @@ export class Overview {
     this.arrange();
   }
 
-  // Those that need a person first, the most harmed before all, then by name: the order rests while nothing happens.
+  // Those that need attention first, most harm first, then by name, so the order is stable while nothing happens.
   arrange() {
     const wanted = this.field.value.trim().toLowerCase();
     this.order = [...this.all.values()].sort((a, b) =>
@@ -152,7 +152,7 @@ class Row {
     this.node = el("tr", null, el("th", { scope: "row" }, el("a.name", { href: address(name) }, shortened(name))), Object.values(this.cells));
   }
 
-  // Touch a cell only when what it says has changed.
+  // Touch a cell only when its text has changed.
   put(key, ...parts) {
     const text = JSON.stringify(parts.map((part) => part?.outerHTML ?? part));
     if (this.shown[key] === text) return;

@@ -1,4 +1,4 @@
-// The page: which view is open, the connection, and notices. Views are in overview.js and monitor.js.
+// The page, with its open view, connection and notices. Views are in overview.js and monitor.js.
 
 import * as api from "./api.js";
 import { say } from "./dom.js";
@@ -33,7 +33,7 @@ function showConnection() {
   say(connection, lost === null ? "Live" : heard === null ? "Reconnecting…" : `Showing last known state of ${clock(heard, { exact: true })}. Reconnecting…`);
 }
 
-// Fetch everything again; what fails now is fetched when the connection is back.
+// Fetch everything again; failures are retried when the connection is back.
 async function refresh() {
   const mine = view;
   try {
@@ -49,7 +49,7 @@ async function refresh() {
 
 // Views -------------------------------------------------------------------------------------------------------
 
-// The monitor in the address, and the values of a segment in it; null where there is none.
+// The monitor in the address and the values of its segment, or null.
 function chosen() {
   const [, name, values] = /^#\/monitor\/([^/]+)(?:\/segment\/([^/]+))?(?:\/acknowledge)?$/.exec(location.hash) ?? [];
   try { return [name ? decodeURIComponent(name) : null, values ? JSON.parse(decodeURIComponent(values)) : null]; } catch { return [null, null]; }

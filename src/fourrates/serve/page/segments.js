@@ -1,4 +1,4 @@
-// The segments of a monitor, a page at a time: those with an open drift, or one that closed within a day, then by alarm level.
+// The segments of a monitor, a page at a time, those with an open or recently closed drift first, then by alarm level.
 
 import * as api from "./api.js";
 import { el, mark, meter, replace, say, section } from "./dom.js";

@@ -28,7 +28,7 @@ export function short(name) {
   return shortened(label === null ? name : `${name.slice(0, name.indexOf(":"))} of ${label}`);
 }
 
-// As the report has them; those of several classes stay as they come, recalls first.
+// As in the report; those of several classes keep their order, recalls first.
 const ORDER = ["tpr", "tnr", "ppv", "npv"];
 export const byOrder = (a, b) => ORDER.indexOf(a) - ORDER.indexOf(b);
 export const isRecall = (name) => name === "tpr" || name === "tnr" || name.startsWith("recall:");
@@ -66,7 +66,7 @@ export const ago = (epoch) => (Date.now() / 1000 - epoch < 2 ? "just now" : `${s
 
 // How things are ----------------------------------------------------------------------------------------------
 
-// "country FR"; but "shop 7", not "shop shop 7".
+// "country FR", but "shop 7" instead of "shop shop 7".
 const named = ([name, value]) => (String(value).toLowerCase().startsWith(name.toLowerCase()) ? String(value) : `${name} ${value}`);
 export const segment = (parts) => shortened(Object.entries(parts).map(named).join(", "));
 export const sameSegment = (a, b) => JSON.stringify(a ?? null) === JSON.stringify(b ?? null);
@@ -80,11 +80,11 @@ export function needs(name, { now, enough }) {
   return `${whole(left)} more ${label === null ? OBSERVED[name] ?? "events" : `of class ${shortened(label, 40)}`}`;
 }
 
-// The interval of a rate that is not known yet but moved; of a few observations it says nothing.
+// The interval of a rate that is not known yet but moved; none for few observations.
 const QUOTED = 15;
 export const interval = ({ now }) => (now?.n >= QUOTED ? `${rate(now.lower)} to ${rate(now.upper)}` : null);
 
-// A rate now against normal; before it is known, which way it moved, and between what it is.
+// A rate now against normal; before it is known, its direction and interval.
 export function level(name, state, direction) {
   const normal = state.normal?.n ? rate(state.normal.value) : "";
   if (isKnown(state)) return `${short(name)} ${rate(state.now.value)}${normal && `, normally ${normal}`}`;
@@ -93,12 +93,12 @@ export function level(name, state, direction) {
   return between ? `${moved} to between ${between.replace(" to ", " and ")}` : `${moved}; needs ${needs(name, state)} to say how far`;
 }
 
-// The open drift that is named first: that of the rate the server calls the worst.
+// The open drift to name first, of the rate the server calls the worst.
 export const culprit = (one) => one.open?.find((open) => sameSegment(open.segment, one.worst?.segment)) ?? one.open?.[0] ?? null;
 export const harm = (one) => (one.open?.[0]?.segment === null ? one.open[0].harm : (one.open ?? []).reduce((sum, open) => sum + open.harm, 0));
 export const isYoung = (one) => one.status === "stable" && one.worst !== null && !isKnown(one.worst);
 
-// A word for the state, and what there is to say: the culprit, its rate now and normally.
+// A word for the state, with the culprit and its rate now and normally.
 export function verdict(one) {
   const { worst, status } = one;
   if (status === "drifted") {
@@ -142,7 +142,7 @@ export function story(one) {
   return told;
 }
 
-// A monitor after something was found in it, or somebody acknowledged what was found before.
+// A monitor after a finding or an acknowledgement.
 export function withFinding(one, finding) {
   const last = one.last_finding;
   const latest = !last || last.id === finding.id || seconds(finding.time) >= seconds(last.time);

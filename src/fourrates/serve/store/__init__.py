@@ -1,4 +1,4 @@
-"""Where a server keeps everything: one small interface, SQLite or PostgreSQL behind it."""
+"""The store of a server, one small interface to SQLite or PostgreSQL."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The store: an append-only journal, snapshots with the position they cover, and what was found.
+"""The store, with an append-only journal, snapshots with the position they cover, and findings.
 
-The SQL is the same for both databases but for what :class:`Store` leaves open. Everything that belongs together is
-written in one transaction: the rows of a group of requests, their idempotency keys, and what they led to. A row that is
-a named tuple has the columns of its table for fields.
+Both databases share the SQL, apart from the methods :class:`Store` leaves open. One transaction holds the rows of a
+group of requests, their idempotency keys and their results. A row that is a named tuple has the columns of its table as
+fields.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ FINDING = "id, monitor, kind, body, acknowledged, segment"
 
 
 class StoreError(Exception):
-    """The database cannot be used; the message says why."""
+    """The database cannot be used, for the reason in the message."""
 
 
 class StoreAway(StoreError):
-    """The database cannot be used now, and may be later: it does not answer, or another server uses it."""
+    """The database is unavailable for now, as it does not answer or another server uses it."""
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class JournalRow(NamedTuple):
 
 
 class KeyRow(NamedTuple):
-    """An idempotency key: its hash, a digest of the body that came with it, and what was answered."""
+    """An idempotency key's hash, a digest of its body, and its answer."""
 
     hash: bytes
     digest: bytes
@@ -79,9 +79,9 @@ class StoredFinding:
 
 @dataclass(slots=True)
 class SourceRow:
-    """Where a monitor goes on in a part of a source, such as a partition of a topic.
+    """The offset to resume from in a part of a source, such as a partition of a topic.
 
-    It counts in the epoch in which reading began: another server may have gone further.
+    It is valid in the epoch in which reading began, since another server may be further ahead by now.
     """
 
     monitor: int
@@ -103,7 +103,7 @@ class Group:
 class Store(ABC):
     """A database. One thread at a time uses it; a lock sees to that.
 
-    `epoch` grows when another server has written since this one last did: what was loaded before is out of date.
+    `epoch` grows when another server has written since this one last did, which makes loaded data stale.
     """
 
     dialect: str
@@ -119,7 +119,7 @@ class Store(ABC):
 
     @abstractmethod
     def _query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run a statement, ``?`` for each value, and return its rows; what goes wrong is a StoreError."""
+        """Run a statement with ``?`` for each value and return its rows, or raise a StoreError."""
 
     @abstractmethod
     def _rollback(self) -> None:
@@ -134,7 +134,7 @@ class Store(ABC):
 
     @abstractmethod
     def backup(self, path: str) -> None:
-        """Write a copy, as of now, while everything goes on."""
+        """Write a copy of the current state without stopping anything."""
 
     @abstractmethod
     def close(self) -> None:
@@ -163,7 +163,7 @@ class Store(ABC):
                 raise
 
     def _insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Insert many rows, in one statement: between two of them the thread would have to wait for its turn."""
+        """Insert many rows in one statement, so that the thread does not wait for its turn between two of them."""
         marks = f"({','.join('?' * len(columns))})"
         for start in range(0, len(rows), AT_ONCE):
             some = rows[start : start + AT_ONCE]
@@ -183,21 +183,21 @@ class Store(ABC):
             raise StoreError(f"the database has version {versions[0][0]}; this release reads version {VERSION}")
 
     def _find_ends(self) -> None:
-        """Where the journal and the findings go on."""
+        """Find the ends of the journal and the findings."""
         ends = [self._query(f"SELECT max(position) FROM {table}")[0][0] or 0 for table in ("journal", "snapshots")]
         self.position = max(ends)
         self._sequence = self._query("SELECT max(sequence) FROM findings")[0][0] or 0
 
     @contextmanager
     def in_epoch(self, epoch: int) -> Iterator[None]:
-        """Hold the store for what was worked out in an epoch; a StoreError if that is over."""
+        """Hold the store for work done in an epoch; a StoreError if that is over."""
         with self._lock:
             if epoch != self.epoch:
                 raise StoreError("another server has written to this database meanwhile")
             yield
 
     def probe(self) -> None:
-        """Write something that nobody reads: a StoreError if nothing can be written."""
+        """Write something that nobody reads, so that a store that cannot be written raises a StoreError."""
         self.put_document("probe", "write", b"")
 
     def move_from(self, other: Store) -> int:
@@ -254,7 +254,7 @@ class Store(ABC):
     # The journal ----------------------------------------------------------------------------------------------
 
     def known_keys(self, hashes: Sequence[bytes]) -> dict[bytes, tuple[bytes, bytes]]:
-        """Those of these keys that were met before: digest of the body, and answer."""
+        """The known ones of these keys, each with the digest of its body and its answer."""
         marks = ",".join("?" * len(hashes))
         rows = self._read(f"SELECT hash, digest, answer FROM keys WHERE hash IN ({marks})", *hashes)
         return {bytes(key): (bytes(digest), bytes(answer)) for key, digest, answer in rows}
@@ -268,7 +268,7 @@ class Store(ABC):
         with self._lock:
             self._ensure_open()
             with self._transaction() if others else nullcontext():  # a single statement is one by itself
-                position, sequence = self.position, self._sequence  # now: a new connection has looked at them again
+                position, sequence = self.position, self._sequence  # only now, as a new connection has read them again
                 journal = [row._replace(position=at) for at, row in enumerate(group.journal, position + 1)]
                 self._insert("journal", JournalRow._fields, journal)
                 self._insert("keys", KeyRow._fields, group.keys)
@@ -291,7 +291,7 @@ class Store(ABC):
         self._insert("examples", ("finding", "body"), examples)
 
     def next_of_source(self, monitor: int, source: str, part: int) -> int | None:
-        """Where a monitor goes on in a part of a source; None if it never took anything from it."""
+        """The offset to resume from in a part of a source; None if nothing was ever read from it."""
         sql = "SELECT next FROM sources WHERE monitor = ? AND source = ? AND part = ?"
         rows = self._read(sql, monitor, source, part)
         return int(rows[0][0]) if rows else None
@@ -367,7 +367,7 @@ class Store(ABC):
         segment: str | None = None,
         kind: str | None = None,
     ) -> list[StoredFinding]:
-        """The latest findings, the newest first: those before one of them, overall, of a segment, of one kind."""
+        """The latest findings, newest first; optionally before one of them, overall, of a segment, or of one kind."""
         where = "monitor = ?"
         values: list[Any] = [monitor]
         if overall:

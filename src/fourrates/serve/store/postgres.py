@@ -1,4 +1,4 @@
-"""The store in PostgreSQL: the same tables, one connection, reopened when the database comes back.
+"""The store in PostgreSQL, with the same tables and one connection that reopens when the database returns.
 
 The connection holds a lock, so that one server writes at a time, and each server that takes the lock counts up a number
 in the database. After a new connection that number shows whether another server has written in between.
@@ -45,14 +45,14 @@ SESSION = {
     "statement_timeout": "120000",
     "idle_in_transaction_session_timeout": "60000",
 }
-# What is FATAL now and may be over soon.
+# FATAL now, but may be over soon.
 PASSING = ("starting up", "shutting down", "not yet accepting", "too many", "reserved for", "recovery", "terminating")
 
 
 class PostgreSQL(Store):
     """The store in a database; no other process may be its `owner`, who writes the journal.
 
-    What ``postgresql://user@host/name`` leaves out comes from the environment (PGPASSWORD and so on).
+    Parts missing from ``postgresql://user@host/name`` are read from the environment (PGPASSWORD and so on).
     """
 
     dialect = "postgresql"
@@ -132,7 +132,6 @@ class PostgreSQL(Store):
             raise _problem(error) from None
 
     def known_keys(self, hashes: Sequence[bytes]) -> dict[bytes, tuple[bytes, bytes]]:
-        """Those of these keys that were met before, asked for as one array: one statement, however many they are."""
         rows = self._read("SELECT hash, digest, answer FROM keys WHERE hash = ANY(?)", list(hashes))
         return {bytes(key): (bytes(digest), bytes(answer)) for key, digest, answer in rows}
 
@@ -155,7 +154,7 @@ class PostgreSQL(Store):
         self._query(f"SELECT setval(pg_get_serial_sequence('rejected', 'id'), ({last}), false)")
 
     def backup(self, path: str) -> None:
-        """Write a dump, as of now, while everything goes on; ``pg_restore`` reads it."""
+        """Write a dump of the current state, for ``pg_restore``, without stopping anything."""
         tool = shutil.which("pg_dump")
         if tool is None:
             raise StoreError("a backup of PostgreSQL needs pg_dump")

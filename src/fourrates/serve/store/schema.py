@@ -53,7 +53,7 @@ def tables(dialect: str) -> list[str]:
         f"CREATE TABLE sources (monitor {whole} NOT NULL, source TEXT NOT NULL, part {whole} NOT NULL, "
         f"next {whole} NOT NULL, PRIMARY KEY (monitor, source, part))",
     ]
-    if postgresql:  # compressing what is compact already takes most of the time of an insert
+    if postgresql:  # already compact; compression would take most of the time of an insert
         statements += [
             "ALTER TABLE journal ALTER COLUMN body SET STORAGE EXTERNAL",
             "ALTER TABLE snapshot_parts ALTER COLUMN body SET STORAGE EXTERNAL",

@@ -1,4 +1,4 @@
-"""The store in one SQLite file: write-ahead log, synchronous FULL."""
+"""The store in one SQLite file, with a write-ahead log and synchronous FULL."""
 
 from __future__ import annotations
 
@@ -64,14 +64,13 @@ class SQLite(Store):
         return bool(self._query("SELECT name FROM sqlite_master WHERE name = 'version'"))
 
     def backup(self, path: str) -> None:
-        """Write a copy, as of now, while everything goes on."""
         try:
             with (
                 closing(sqlite3.connect(path)) as target,
                 closing(sqlite3.connect(self.path, timeout=PATIENCE)) as source,
             ):
                 target.execute("PRAGMA journal_mode = OFF")  # nothing to go back to, and no file beside it
-                source.backup(target)  # in one step: a step for every page would restart at each commit
+                source.backup(target)  # in one step, as steps of a page would restart at each commit
         except sqlite3.Error as error:  # no room
             raise StoreError(f"{path}: {error}") from None
 
