@@ -135,7 +135,6 @@ class MonitorAlerts:
         return stable_id(self.monitor.uid, kind, segment)[:16]
 
     def firing(self, kind: str) -> Active | None:
-        """The alert of a kind that fires, of the overall stream."""
         active = self.active.get(self.fingerprint(kind))
         return active if active is not None and active.ends is None else None
 

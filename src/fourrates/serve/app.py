@@ -85,7 +85,6 @@ class Service:
             self.hub.publish("finding", finding["monitor"], finding)
 
     async def publish_changes(self) -> None:
-        """Summaries and points of monitors that changed, now and then, while somebody listens."""
         while True:
             await asyncio.sleep(OFTEN)
             names, self._dirty = self._dirty, set()

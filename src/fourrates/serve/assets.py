@@ -38,7 +38,6 @@ class Asset:
 
 
 def page_routes() -> list[BaseRoute]:
-    """The page at the root, and its files below static/."""
     package = files("fourrates")  # no import of the report, which needs Jinja2
     own, report = package / "serve" / "page", package / "report"
     contents = {file.name: file.read_bytes() for file in own.iterdir() if file.name.rpartition(".")[2] in TYPES}

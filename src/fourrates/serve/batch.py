@@ -25,7 +25,6 @@ class Ids(msgspec.Struct, array_like=True, frozen=True):
     edges: bytes = b""
 
     def column(self) -> Any:
-        """The ids as :class:`~fourrates.LabelJoin` takes them."""
         if self.form == INTEGERS:
             return np.frombuffer(self.data, "<i8")
         if self.form == TEXTS:

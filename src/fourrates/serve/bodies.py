@@ -155,7 +155,6 @@ def _json_columns(body: bytes, by: int, limits: Limits) -> Body:
 
 
 def object_decoder(body: bytes) -> msgspec.json.Decoder[dict[str, Any]]:
-    """What reads the objects in a body."""
     return _careful_rows_decoder if _has_slow_numbers(body) else _rows_decoder
 
 

@@ -124,7 +124,6 @@ class Feed:
             self._pause = min(2 * self._pause, LONGEST)
 
     def _wait_for_monitor(self) -> Live | None:
-        """The monitor, once it is there; None if the server ends before."""
         name, is_logged = self.topic.monitor, False
         while not self._ending.is_set():
             live = self.registry.lives.get(name)

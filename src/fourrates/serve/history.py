@@ -50,7 +50,6 @@ def _pairs(monitor: Monitor, entry: Entry) -> Pairs:
 
 
 def backwards(first_event: int, entries: list[Entry]) -> Iterator[tuple[int, Entry]]:
-    """Batches with the number of their first event, the last one first."""
     end = first_event + sum(entry.events for entry in entries)
     for entry in reversed(entries):
         end -= entry.events

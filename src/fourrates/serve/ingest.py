@@ -45,7 +45,6 @@ class InFlight:
         self.most, self.held = most, 0
 
     def grow(self, size: int, now: int) -> None:
-        """Note that a body has grown from one size to another."""
         more = (now if now > SMALL else 0) - (size if size > SMALL else 0)
         if self.held + more > self.most:
             raise ApiError(503, "busy", "too many bodies at once; try again", headers={"Retry-After": "1"})

@@ -31,7 +31,6 @@ class LabelDelay:
 
     @property
     def seconds(self) -> float | None:
-        """None while nothing is known."""
         return median(self._delays) if self._delays else None
 
     def predicted(self, ids: Fingerprints, times: Any) -> None:

@@ -52,7 +52,6 @@ class Hub:
         self._past: deque[Message] = deque(maxlen=REMEMBERED)
 
     def publish(self, event: str, monitor: str, data: Any) -> None:
-        """Send an event to all who want it."""
         self._number += 1
         message = Message(self._number, monitor, self._body(event, self._number, data))
         self._past.append(message)

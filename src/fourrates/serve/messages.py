@@ -53,7 +53,6 @@ class Portion:
 
     @property
     def next(self) -> int:
-        """The offset after the last of the messages."""
         return int(self.messages[-1].offset() + 1)
 
 
@@ -96,7 +95,6 @@ class BatchReader:
                 yield self.refuse(topic, partition, together, error)
 
     def refuse(self, topic: str, partition: int, messages: Sequence[Message], error: ApiError) -> Portion:
-        """Messages rejected as a whole."""
         rejected, refused = Rejections(), []
         for message in messages:
             problem = _placed(topic, partition, message, error.message)
@@ -181,7 +179,6 @@ def _opened(message: Message) -> _Opened:
 
 
 def _stamp(message: Message, now: float) -> float:
-    """When a message was written, in seconds since 1970."""
     kind, milliseconds = message.timestamp()
     return min(milliseconds / 1e3, now) if kind else now
 

@@ -120,7 +120,6 @@ class Monitor:
 
     @property
     def detector(self) -> FourRates:
-        """The detector of all events together, as it is now."""
         streams = self.watch.segments if self.watch.overall is None else self.watch.overall
         return streams.get(None, streams.detector)  # type: ignore[return-value]
 
@@ -219,7 +218,6 @@ class Monitor:
         return Pairs(made.truths, made.preds, positions, segments, versions), after[which] - before[which]
 
     def _times(self, batch: Batch, positions: Numbers | None, size: int = 0) -> npt.NDArray[np.float64]:
-        """When rows of a batch happened, all of them or some."""
         if not batch.times:
             return np.full(size or batch.size, batch.received)
         times = np.frombuffer(batch.times, "<f8")
@@ -348,7 +346,6 @@ class Monitor:
     # Snapshots ------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """Everything, as :meth:`restore` takes it."""
         stride, long, recent = self.series.to_state()
         moments, segment_counts = self.segment_series.to_state()
         about = {

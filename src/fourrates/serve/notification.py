@@ -70,7 +70,6 @@ class AlertItem:
 
     @property
     def status(self) -> str:
-        """As Alertmanager has it."""
         return "firing" if self.ends is None else "resolved"
 
 
@@ -82,7 +81,6 @@ class Links:
     runbook: str | None = None
 
     def of(self, monitor: str, segment: Mapping[str, Any] | None, firing: bool, acknowledge: bool) -> dict[str, str]:
-        """The links of an alert."""
         found = {}
         if self.public is not None:
             found["look"] = f"{self.public.rstrip('/')}/#/monitor/{quote(monitor, safe='')}"

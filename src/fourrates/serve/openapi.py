@@ -273,7 +273,6 @@ PARAMETERS: dict[tuple[str, str], list[Schema]] = {
 
 
 def openapi(routes: Sequence[BaseRoute]) -> dict[str, Any]:
-    """The description of these routes, as OpenAPI 3.1 has it."""
     _, components = msgspec.json.schema_components([MonitorConfig], ref_template=REF)
     paths: dict[str, Any] = {}
     for route in routes:

@@ -127,7 +127,6 @@ class Registry:
             raise
 
     def get(self, name: str) -> Live:
-        """The monitor of a name, or a 404."""
         live = self.lives.get(name)
         if live is None:
             if name in self.damaged:
@@ -152,7 +151,6 @@ class Registry:
         return live
 
     def remove(self, name: str) -> None:
-        """Forget a monitor, a damaged one as well."""
         row = self.damaged[name][0] if name in self.damaged else self.get(name).row
         with self._changing():
             self.store.remove_monitor(row.id)

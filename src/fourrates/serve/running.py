@@ -25,8 +25,6 @@ M_MMAP_THRESHOLD = -3  # of mallopt
 
 
 class JsonLines(logging.Formatter):
-    """Log records as lines of JSON."""
-
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
             "time": iso(record.created),

@@ -63,13 +63,11 @@ class SegmentSeries:
         }
 
     def to_state(self) -> tuple[list[Any], bytes]:
-        """Everything, as :meth:`restore` takes it."""
         about = [[time, len(counts)] for time, counts in self.moments]
         data = b"".join(counts.astype("<u4").tobytes() for _, counts in self.moments)
         return [about, len(self.counts)], data + self.counts.astype("<i8").tobytes()
 
     def restore(self, about: list[Any], data: bytes) -> None:
-        """Resume from what :meth:`to_state` gave."""
         place, width = 0, 2 * self.classes
         for time, size in about[0]:
             table = np.frombuffer(data, "<u4", size * width, place).astype(np.uint32)

@@ -82,12 +82,10 @@ class Series:
         return np.stack([joined[events] for events in sorted(joined)]) if joined else np.empty((0, self.width))
 
     def to_state(self) -> tuple[int, bytes, bytes]:
-        """Everything, as :meth:`restore` takes it."""
         long, recent = (b"".join(point.astype("<f8").tobytes() for point in part) for part in (self.long, self.recent))
         return self.stride, long, recent
 
     def restore(self, stride: int, long: bytes, recent: bytes) -> None:
-        """Resume from what :meth:`to_state` gave."""
         self.stride = check_whole(stride, "stride")
         for part, saved in ((self.long, long), (self.recent, recent)):
             part[:] = [row.copy() for row in np.frombuffer(saved, "<f8").reshape(-1, self.width).astype(np.float64)]

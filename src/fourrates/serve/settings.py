@@ -45,7 +45,6 @@ class Settings:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach the server."""
         try:
             return ipaddress.ip_address(self.host.strip("[]")).is_loopback
         except ValueError:

@@ -43,7 +43,6 @@ def iso(time: float | None) -> str | None:
 
 
 def status_of(monitor: Monitor) -> tuple[str, float | None]:
-    """The status of a monitor, and since when."""
     if not monitor.events:
         return "waiting", None
     if since := monitor.watch.open_since:
@@ -158,7 +157,6 @@ def _distance(state: RateState) -> float:
 
 
 def spark(monitor: Monitor, now: float) -> dict[str, Any] | None:
-    """The worst rate over a day."""
     found = worst(monitor)
     if found is None:
         return None

@@ -442,7 +442,6 @@ class _Run:
 
 
 def _runs(jobs: list[Ingest]) -> Iterator[list[Ingest]]:
-    """The requests in runs; those for one monitor stay in order."""
     last: dict[str, _Run] = {}
     for job in jobs:
         run = last.get(job.uid)

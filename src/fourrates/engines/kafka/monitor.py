@@ -170,12 +170,10 @@ class Monitor:
         return self.events - before
 
     def _settle(self) -> None:
-        """Have the watches take all that was read, and report their findings."""
         while self._under_way:
             self._tell()
 
     def _taken(self, chunk: Chunk) -> list[Finding]:
-        """Let the watch of its partition take a chunk."""
         partition = self.partitions.get(chunk.partition)
         if partition is None or not len(chunk):
             return []

@@ -69,11 +69,9 @@ class Reader:
         return Door(self._encoder, self.columns, self._threshold, "keep", clock=clock)
 
     def begin(self, partition: int, clock: Clock | None) -> None:
-        """Resume a partition with the clock of its last chunk, or from its beginning."""
         self._doors[partition] = self._door(clock and Clock(clock.unit, clock.dates))
 
     def read(self, topic: str, partition: int, messages: Sequence[Message]) -> Iterator[Chunk]:
-        """The events of messages of one partition, in their order."""
         source = f"{topic}/{partition}"
         portion = _Portion()
         for message in messages:
@@ -179,7 +177,6 @@ class Reader:
         )
 
     def _rejected(self, source: str, portion: _Portion, counts: Integers, bad: BadRows) -> Iterator[RejectedMessage]:
-        """Bad events by message."""
         ends, rows = np.cumsum(counts), bad.rejected_rows()
         for at, several in groupby(rows.tolist(), lambda row: int(np.searchsorted(ends, row, "right"))):
             message, count, own = portion.messages[at], portion.counts[at], [*several]
@@ -241,7 +238,6 @@ def _kind(column: Any) -> object:
 
 
 def _joined(columns: list[Any]) -> Any:
-    """The columns of several messages as one."""
     kinds = {*map(type, columns)}
     if kinds in ({array}, {bytes}):
         return np.frombuffer(b"".join(columns), np.int64 if kinds == {array} else np.uint8)

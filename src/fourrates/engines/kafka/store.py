@@ -100,7 +100,6 @@ class Folder:
         return self.path / f"{quote(name, safe='')}.{number:012d}.{kind}"
 
     def _files(self, name: str) -> Iterator[tuple[int, Path]]:
-        """The files of a state, with the number of the claim they belong to."""
         form = re.compile(re.escape(quote(name, safe="")) + r"\.(\d{12,})\.(?:claim|state)")
         for file in os.listdir(self.path):
             if found := form.fullmatch(file):

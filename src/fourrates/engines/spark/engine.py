@@ -129,7 +129,6 @@ def _check_alone(detector: RecordDetector, **settings: Any) -> None:
 
 
 def _event_rate(df: DataFrame, order: tuple[str, ...]) -> float | None:
-    """Events a second, by the first and the last time."""
     if df.isStreaming or not order or order[0] not in df.columns or not isinstance(df.schema[order[0]].dataType, TIMES):
         return None
     time = F.col(order[0]).cast(T.TimestampType()).cast("double")

@@ -80,11 +80,9 @@ def _is_there(frame: DataFrame, name: str) -> Column:
 
 
 def _quoted(name: str) -> str:
-    """A column's name as an expression, dots and all."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def shard_of(task: Task, shards: int) -> Column:
-    """The shard of a row, by its key."""
     keys: list[Any] = [F.col(_quoted(name)) for name in task.by] or [F.lit(0)]
     return F.pmod(F.xxhash64(*keys), F.lit(shards)).cast("int").alias(SHARD)

@@ -71,7 +71,6 @@ class Rows:
             self._rows.append(place | row | {"id": hashlib.blake2b(name.encode(), digest_size=12).hexdigest()})
 
     def reject(self, letters: Iterable[str]) -> None:
-        """Rows that were no events, as :func:`~fourrates.engines.spark.coding.letter` writes them."""
         for letter in letters:
             self._rows.append(json.loads(letter))
 

@@ -210,7 +210,6 @@ def _update(watch: Watch, events: pa.Table) -> list[Finding]:
 
 
 def _segments(events: pa.Table) -> tuple[npt.NDArray[np.int64], list[str]]:
-    """The stream of each event, and the names of the streams."""
     if not (keys := [events[name].combine_chunks().dictionary_encode() for name in _keys(events)]):
         return np.zeros(events.num_rows, np.int64), [""]
     if len(keys) == 1:

@@ -241,7 +241,6 @@ class Store(ABC):
         return int(self._query("SELECT number FROM counters WHERE name = ?", (name,))[0][0])
 
     def remove_monitor(self, monitor: int) -> None:
-        """Forget a monitor and everything of it."""
         with self._transaction():
             self._query("DELETE FROM examples WHERE finding IN (SELECT id FROM findings WHERE monitor = ?)", (monitor,))
             for table in ("journal", "snapshot_parts", "snapshots", "findings", "rejected", "sources"):
@@ -297,11 +296,9 @@ class Store(ABC):
         return int(rows[0][0]) if rows else None
 
     def journal(self, monitor: int, after: int) -> Iterator[JournalRow]:
-        """The batches of a monitor after a position, in order."""
         return self._journal(monitor, after, ">", "ASC")
 
     def journal_backwards(self, monitor: int) -> Iterator[JournalRow]:
-        """The batches of a monitor, the last one first, as far back as they are kept."""
         return self._journal(monitor, 1 << 62, "<", "DESC")
 
     def _journal(self, monitor: int, beyond: int, side: str, order: str) -> Iterator[JournalRow]:
@@ -382,7 +379,6 @@ class Store(ABC):
         return [*map(_finding, self._read(sql, *values, limit))]
 
     def finding(self, monitor: int, number: str) -> StoredFinding | None:
-        """One of them, with its examples."""
         with self._lock:
             rows = self._query(f"SELECT {FINDING} FROM findings WHERE id = ? AND monitor = ?", (number, monitor))
             examples = self._query("SELECT body FROM examples WHERE finding = ?", (number,))
@@ -399,7 +395,6 @@ class Store(ABC):
         self._write("UPDATE findings SET acknowledged = ?, body = ? WHERE id = ?", at, body, number)
 
     def unalerted(self, limit: int = 1_000) -> list[StoredFinding]:
-        """Findings that were not given to the alerts yet, in order."""
         sql = f"SELECT {FINDING} FROM findings WHERE alerted = 0 ORDER BY sequence LIMIT ?"
         return [*map(_finding, self._read(sql, limit))]
 
@@ -428,7 +423,6 @@ class Store(ABC):
         return {name: bytes(body) for name, body in rows}
 
     def put_document(self, kind: str, name: str, body: bytes) -> None:
-        """Write a document, in place of one of the same kind and name."""
         with self._transaction():
             self._query("DELETE FROM documents WHERE kind = ? AND name = ?", (kind, name))
             self._insert("documents", ("kind", "name", "body"), [(kind, name, body)])
