@@ -133,7 +133,7 @@ class Spool:
     def close(self, deadline: float = 10.0) -> list[Entry]:
         """Deliver as much as possible in this many seconds, end the threads, and return the undelivered alerts.
 
-        That stays in the file, for the next spool that opens it.
+        They stay in the file, for the next spool that opens it.
         """
         end = time.monotonic() + deadline
         with self._changed:

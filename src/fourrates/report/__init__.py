@@ -1,9 +1,9 @@
 """The report of a run, one HTML file with nothing to fetch.
 
-It answers, in this order: is it broken now, how does it look, where, why, how to react, what was earlier, and can it be
-trusted? The words and tables are in the page and need no script. The rates over time are drawn by uPlot, which is
-vendored beside this file with its licence. `facts` looks at the run, `words` and `charts` describe and draw it, and
-`template` builds the page so that no name in the data can be more than text.
+It covers, in order, the current state, the rates, the place, the cause, the advice, the history and the trust. The
+words and tables are in the page and need no script. The rates over time are drawn by uPlot, which is vendored beside
+this file with its licence. `facts` looks at the run, `words` and `charts` describe and draw it, and `template` builds
+the page so that no name in the data can be more than text.
 """
 
 from __future__ import annotations

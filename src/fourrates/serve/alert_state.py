@@ -89,7 +89,7 @@ class Active(msgspec.Struct, kw_only=True):
     starts: float
     ends: float | None = None
     changed: float  # when it last began to fire, or was resolved
-    notified: float | None = None  # when it was last sent that it fires
+    notified: float | None = None  # last notification that it fires
     pending: bool = True  # whether the last change is still to be sent
     finding: str | None = None
     findings: list[str] = []  # that are still to be sent, the latest among them
@@ -98,7 +98,7 @@ class Active(msgspec.Struct, kw_only=True):
     repeats: int = 0
     time: str = ""  # of the drift: found, started
     started: str = ""
-    part: bool = False  # whether the alert of the overall stream speaks for it
+    part: bool = False  # whether the overall stream's alert covers it
     over: bool = False  # whether it is over but for its parts
 
     def add(self, finding: str) -> None:

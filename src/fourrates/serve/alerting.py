@@ -31,10 +31,10 @@ log = logging.getLogger("fourrates.serve.alerts")
 
 KIND = "alerts"  # of the documents in the store
 FILE = "alerts.spool"  # in the folder of the server
-GROUP_WAIT = 1.0  # seconds in which what happens to a monitor is sent together
+GROUP_WAIT = 1.0  # seconds of findings about a monitor that share a notification
 GROUP_INTERVAL = 60.0  # seconds between two notifications about a monitor
-REPEAT = 86_400.0  # seconds after which what still fires, and nobody has acknowledged, is sent again
-TICK = 5.0  # seconds between two looks
+REPEAT = 86_400.0  # seconds until an unacknowledged alert that still fires is repeated
+TICK = 5.0  # seconds between two ticks
 
 
 class Alerting:
@@ -63,7 +63,7 @@ class Alerting:
     # What the server calls ------------------------------------------------------------------------------------
 
     async def run(self, watched: Callable[[], Awaitable[Sequence[Watched]]]) -> None:
-        """Look at everything now and then, and soon after something was found; until cancelled."""
+        """Tick regularly, and soon after a finding, until cancelled."""
         self._loop = asyncio.get_running_loop()
         pause = 0.0
         while True:
@@ -78,12 +78,12 @@ class Alerting:
                 await asyncio.to_thread(self.tick, self.clock.now(), await watched())
             except (StoreError, QueueError) as error:
                 log.error("alerts are late: %s", error)
-            except Exception:  # the next look may go well, and nobody is notified without one
+            except Exception:  # or one failure would end all notifications
                 log.exception("a defect: alerts are late")
             pause = TICK
 
     def on_findings(self) -> None:
-        """Something was found, and is in the store; from any thread."""
+        """Wake the loop for stored findings, from any thread."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._woken.set)
 

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from fourrates.serve.feed import Topic
 
 log = logging.getLogger("fourrates.serve")
-PROBED = 1.0  # seconds for which the answer to whether the store can be written to holds
-REFUSED = 5.0  # seconds for which a server is not ready after a batch that could not be written
+PROBED = 1.0  # seconds to cache whether the store can be written to
+REFUSED = 5.0  # seconds that a server is not ready after a failed write
 OFTEN = 0.5  # seconds between two summaries of a monitor on the stream
 
 

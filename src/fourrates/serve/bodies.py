@@ -120,7 +120,7 @@ def unpack(body: bytes, encoding: str, limit: int) -> bytes:
         raise ApiError(413, "too_large", f"the body unpacks to more than {limit:,} bytes", {"limit": limit})
     if not unpacker.eof:
         raise ApiError(400, "bad_gzip", "the packed body ends too early")
-    if unpacker.unused_data:  # rows that would be lost without a word
+    if unpacker.unused_data:  # rows that would be lost silently
         raise ApiError(400, "bad_gzip", "something follows the packed body; pack it in one piece")
     return unpacked
 
@@ -159,7 +159,7 @@ def object_decoder(body: bytes) -> msgspec.json.Decoder[dict[str, Any]]:
 
 
 def _has_slow_numbers(body: bytes) -> bool:
-    """Whether a body that is not small may have numbers of large exponents; others msgspec reads quickly."""
+    """Whether a larger body may have numbers with large exponents, which msgspec reads slowly."""
     return len(body) > SMALL and LARGE_EXPONENT.search(body) is not None
 
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 log = logging.getLogger("fourrates.serve")
-LEAP = 60.0  # seconds by which a clock may be set without more ado
+LEAP = 60.0  # seconds by which a clock may be set at once
 HELD = 3_600.0  # seconds after which a leap is believed
 
 

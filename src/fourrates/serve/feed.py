@@ -157,7 +157,7 @@ class Feed:
                 for portion in source.take(WAIT):
                     if not self._write(live, reader, portion):
                         break
-                    source.commit({portion.partition: portion.next})  # for those who look at the lag of the group
+                    source.commit({portion.partition: portion.next})  # for those who monitor the group's lag
         finally:
             with suppress(library().KafkaException):
                 source.close()

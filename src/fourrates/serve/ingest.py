@@ -22,7 +22,7 @@ from fourrates.serve.writer import Writer
 Request = tuple[Live, Batch, Rejections, bytes | None, bytes]  # as Writer.submit takes it
 
 log = logging.getLogger("fourrates.serve")
-LARGE = 1 << 17  # bytes from which on a body is read in another thread, so that others are not kept waiting
+LARGE = 1 << 17  # bytes from which a body is read in another thread, so that others need not wait
 AT_ONCE = 1  # such bodies read at a time; the largest take ten times their size in memory
 IN_FLIGHT = 2  # times the limit of a body, for all unread bodies together
 SMALL = 1 << 15  # a body this small is always taken, so nobody can shut out the rest

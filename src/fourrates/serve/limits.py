@@ -1,6 +1,6 @@
 """Time limits on connections, for slow headers, slow bodies, unread answers and silence.
 
-uvicorn ends only what is idle between two requests. This is its protocol with a clock. The head of a request must
+uvicorn ends only connections idle between two requests. This is its protocol with a clock. The head of a request must
 arrive within `head_seconds` of its first byte, a body within `body_seconds` plus a second for each `body_rate` bytes; a
 client that does not read its answer is dropped after `write_seconds`. The clock costs a request next to nothing, since
 times are stored as numbers and checked once a second. :mod:`fourrates.serve.ingest` limits the size and rows of a body.
@@ -87,7 +87,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Continue with the next request, unless this one's body will never arrive."""
         if self._until != NEVER and not self._in_head and self.expect_100_continue:
-            self.transport.close()  # the client waits for leave to send it, and has got an answer instead
+            self.transport.close()  # the client waits for permission to send it, and got an answer instead
         super().on_response_complete()
 
     def pause_writing(self) -> None:

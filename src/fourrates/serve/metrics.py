@@ -161,7 +161,7 @@ def _of_monitors(samples: Sequence[Sample]) -> Iterable[Metric]:
 
 
 class Observed:
-    """The middleware that gives answers the headers all have, and notes how long they took, by their route."""
+    """Middleware that adds the common headers to answers and times them by route."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics, routes: Sequence[BaseRoute]) -> None:
         self.app, self.metrics = app, metrics

@@ -71,7 +71,7 @@ RESETS = ("reference", "mix", "tolerance", "learning", "season")  # settings who
 
 
 class Monitor:
-    """One monitor; `key`, 16 random bytes kept with it, is that of the fingerprints of ids."""
+    """One monitor; `key`, 16 random bytes saved with it, keys the fingerprints of ids."""
 
     def __init__(self, config: MonitorConfig, key: bytes, settings: Settings) -> None:
         self.config, self.key, self.settings = config, key, settings
@@ -126,7 +126,7 @@ class Monitor:
     # Batches --------------------------------------------------------------------------------------------------
 
     def apply(self, batch: Batch) -> Outcome:
-        """Take the next batch of the journal. One that is refused (ValueError) has changed nothing."""
+        """Apply the next batch of the journal; a refused one (ValueError) changes nothing."""
         if batch.kind == CONFIG:
             self._change(msgspec.json.decode(batch.config, type=MonitorConfig))
             return Outcome(NO_PAIRS, 0, 0)
@@ -287,7 +287,7 @@ class Monitor:
         return [self.series.point(self.events, self.last_time, *state, baselines, self.confusion)]
 
     def drawn(self, most: int, seconds: float = math.inf) -> dict[str, Any]:
-        """How the rates went in the last seconds of the stream, in a limited number of points."""
+        """The rates over the last seconds of the stream, in a limited number of points."""
         return self.series.as_json(self.names, most, self.classes - 1, self._present(), self.last_time - seconds)
 
     def drawn_segment(self, name: str) -> dict[str, Any]:

@@ -160,7 +160,7 @@ class Registry:
         self.damaged.pop(name, None)
 
     def silence(self, live: Live, until: float | None, segment: str | None = None) -> None:
-        """No alerts until then, of a monitor or of one of its segments."""
+        """Silence a monitor or one of its segments until then."""
         with self._changing():
             if segment is None:
                 self.store.silence(live.row.id, until)

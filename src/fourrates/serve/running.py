@@ -20,7 +20,7 @@ from fourrates.serve.views import iso
 
 SWITCH = 0.0005  # seconds that the event loop may keep the writer waiting for its turn, or the other way round
 BACKLOG = 1_024  # connections that wait to be taken
-LARGE = 1 << 20  # bytes from which on memory is asked of the system by itself, and given back when it is free
+LARGE = 1 << 20  # bytes from which memory is mapped separately, and returned when free
 M_MMAP_THRESHOLD = -3  # of mallopt
 
 

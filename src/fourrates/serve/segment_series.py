@@ -45,7 +45,7 @@ class SegmentSeries:
         np.add.at(self.counts, (segments[correct], 1, truths[correct]), 1)
 
     def note(self, time: float) -> None:
-        """Keep a moment; when there are many, every second one of the older half leaves."""
+        """Keep a moment; when there are many, drop every second one of the older half."""
         self.moments.append((time, self.counts.astype(np.uint32)))
         if len(self.moments) > min(max(ROOM // max(self.counts.size * 4, 1), LEAST), MOST):
             half = len(self.moments) // 2

@@ -17,7 +17,7 @@ PREFIX = "FOURRATES_SERVE_"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    data: Path  # the folder with the database, the spool of alerts and the lock; made if it is not there
+    data: Path  # the folder with the database, the spool of alerts and the lock; created if missing
     host: str = "127.0.0.1"
     port: int = 8421
     database: str | None = None  # postgresql://...; otherwise a SQLite file in the folder

@@ -110,12 +110,12 @@ class Tokens:
                 os.chown(made, owner.st_uid, owner.st_gid)
 
     def all(self) -> list[Token]:
-        """Every token, the oldest first; files that are none are left out."""
+        """Every token, oldest first; other files are skipped."""
         ids = [path.stem for path in self.folder.glob("*.json")] if self.folder.is_dir() else []
         return sorted((token for id in ids if (token := self._read(id))), key=lambda token: (token.created, token.id))
 
     def revoke(self, id: str) -> bool:
-        """Remove a token; false if there is none of this id."""
+        """Remove a token; false if the id is unknown."""
         if re.fullmatch(r"[0-9a-f]{12}", id) is None:
             return False
         self._cache.pop(id, None)
@@ -126,7 +126,7 @@ class Tokens:
         return True
 
     def check(self, text: str) -> Token | None:
-        """The token that a text is, if it is one that holds now; an OSError if that cannot be seen."""
+        """The token of a text if it is valid now; an OSError if that cannot be checked."""
         form = FORM.fullmatch(text)
         if form is None:
             return None

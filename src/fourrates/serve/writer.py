@@ -325,7 +325,7 @@ class Writer:
         return left
 
     def _apply(self, run: list[Ingest], commit: _Commit) -> None:
-        """Take the requests of a run as one batch. The commit has all of it, or after an exception nothing."""
+        """Apply a run as one batch; the commit has all of it, or after an exception nothing."""
         first_job = run[0]
         live = self.registry.get(first_job.monitor)
         if live.row.uid != first_job.uid:  # it was removed, and another one made
@@ -363,7 +363,7 @@ class Writer:
     def _note(
         self, job: Ingest, commit: _Commit, monitor: int, accepted: int, repeated: int, findings: list[str]
     ) -> None:
-        """Have the answer of a request, and what else is kept of it, go with the group."""
+        """Add a request's answer and its other records to the group."""
         commit.group.rejected += [RejectedRow(monitor, job.batch.received, to_json(row)) for row in job.rejected]
         counts = {"accepted": accepted, "repeated": repeated, "rejected": job.rejected.total}
         answer = msgspec.json.encode({**counts, "findings": findings})
@@ -392,7 +392,7 @@ class Writer:
         return findings
 
     def _mend(self) -> None:
-        """Bring back monitors whose last write failed; all of them, if another server has written meanwhile."""
+        """Restore monitors whose last write failed; all of them, if another server has written meanwhile."""
         epoch, stale = self.store.epoch, self._broken
         if epoch != self._epoch:
             self._saving, stale = None, {live.row.id for live in self.registry.lives.values()}
@@ -404,7 +404,7 @@ class Writer:
         self._epoch, self._broken = epoch, set()
 
     def _tidy(self) -> None:
-        """Save a monitor that is due, part by part; forget old keys, and rejected rows."""
+        """Save a due monitor, part by part; forget old keys and rejected rows."""
         self._mend()
         with self.store.in_epoch(self._epoch):
             if self._saving is None and (live := self.registry.due()) is not None:
@@ -422,7 +422,7 @@ class Writer:
 
 
 class _Run:
-    """Requests for one monitor that are taken as one batch."""
+    """Requests for one monitor, applied as one batch."""
 
     __slots__ = ("jobs", "keys", "rows")
 
@@ -454,7 +454,7 @@ def _runs(jobs: list[Ingest]) -> Iterator[list[Ingest]]:
 
 
 def _answered(job: Ingest, commit: _Commit, known: dict[bytes, tuple[bytes, bytes]]) -> bool:
-    """Whether a request with this key was taken before; then its answer is that of then."""
+    """Whether a request with this key was stored before; it then gets the same answer."""
     met = None if job.key is None else known.get(job.key) or commit.keys.get(job.key)
     if met is None:
         return False

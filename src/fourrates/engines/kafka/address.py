@@ -1,4 +1,4 @@
-"""Where a topic is: ``kafka://broker:9092/topic?group=...&drifts=...``."""
+"""The address of a topic, ``kafka://broker:9092/topic?group=...&drifts=...``."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ class Monitor:
         self._refuse = refuse or (lambda _, __: None)
         self._say = say or (lambda _: None)
         self._save_every, self._due = save_every, clock.monotonic() + save_every
-        self._worker = ThreadPoolExecutor(1, "fourrates-watch")  # takes chunks in their order while others are read
+        self._worker = ThreadPoolExecutor(1, "fourrates-watch")  # processes chunks in order while others are read
         produces = self.address.drifts is not None or self.address.dead_letter is not None
         self._outbox = Outbox(self.address) if produces else None
         self._source = Source(self.address, self._reader, begin=self._begin, end=self._end, say=self._say)
@@ -143,7 +143,7 @@ class Monitor:
     # Events -------------------------------------------------------------------------------------------------
 
     def run(self, until: Callable[[], bool] | None = None) -> None:
-        """Take what arrives until `until` returns true; it is asked at least once a second."""
+        """Process events until `until` returns true; it is asked at least once a second."""
         while until is None or not until():
             self.step()
 
@@ -268,7 +268,7 @@ class Monitor:
         self._unsaved.discard(partition)
 
     def save(self) -> bool:
-        """Save what has changed; false if some is unsaved because the broker has not confirmed all messages."""
+        """Save changes; false if some is unsaved because the broker has not confirmed all messages."""
         self._settle()
         began = clock.monotonic()
         done = self._save(sorted(self._unsaved), self._save_every, wait=False)
@@ -279,7 +279,7 @@ class Monitor:
     def _save(self, partitions: list[int], patience: float, wait: bool) -> bool:
         """Save partitions once the broker has all their findings, then commit their offsets."""
         if self._outbox is not None and not self._outbox.settle(patience):
-            return False  # saved now, a drift that did not arrive would never be found again
+            return False  # if saved now, an undelivered drift would be lost
         saved: dict[int, int] = {}
         for partition in partitions:
             one = self.partitions[partition]

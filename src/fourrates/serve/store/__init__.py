@@ -33,7 +33,7 @@ __all__ = [
 
 
 def open_store(settings: Settings, *, owner: bool = True) -> Store:
-    """Open the store, made where it is not there; as its one `owner`, who writes the journal, or only to read it."""
+    """Open the store, created if missing, as its one `owner`, who writes the journal, or only to read it."""
     settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     if settings.database is None:
         return SQLite(settings.data / "fourrates.db", owner=owner)

@@ -201,7 +201,7 @@ class Store(ABC):
         self.put_document("probe", "write", b"")
 
     def move_from(self, other: Store) -> int:
-        """Take everything of another store, all of it or nothing, into this empty one; how many monitors there are."""
+        """Move another store, all or nothing, into this empty one; returns the number of monitors."""
         with self._transaction():
             if self._query("SELECT id FROM monitors") or self.position:
                 raise StoreError("there are monitors in it already")
@@ -262,7 +262,7 @@ class Store(ABC):
         self._write("DELETE FROM keys WHERE made < ?", before)
 
     def commit(self, group: Group) -> None:
-        """Write a group, all of it or nothing; afterwards its journal rows have their positions."""
+        """Write a group, all or nothing; afterwards its journal rows have their positions."""
         others = group.keys or group.findings or group.rejected or group.sources
         with self._lock:
             self._ensure_open()

@@ -17,7 +17,7 @@ PATIENCE = 10.0  # seconds to wait for another process, such as `fourrates token
 
 
 class SQLite(Store):
-    """The store in a file, made if it is not there; no other process may be its `owner`, who writes the journal."""
+    """The store in a file, created if missing; no other process may be its `owner`, who writes the journal."""
 
     dialect = "sqlite"
     begin = "BEGIN IMMEDIATE"
