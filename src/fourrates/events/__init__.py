@@ -1,6 +1,6 @@
-"""The one door for events: columns of any transport in, class codes, times and keys out, bad rows named.
+"""Columns of any transport to class codes, times and keys; bad rows are named.
 
 Files, frames, HTTP, Kafka and Spark bring columns (lists, NumPy or Arrow arrays). :class:`~fourrates.events.door.Door`
-checks their types before it converts anything, turns them into a :class:`~fourrates.events.batch.Batch`, and says of
-each row it cannot use what is wrong with it, in the same words whichever way the row came.
+checks their types before any conversion and turns them into a :class:`~fourrates.events.batch.Batch`. A row it cannot
+use gets the same error message whichever way it arrived.
 """

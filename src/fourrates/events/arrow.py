@@ -1,7 +1,7 @@
-"""Arrow streams of a request or a message, looked at before anything is unpacked.
+"""Arrow streams of a request or a message, checked before anything is unpacked.
 
-A few hundred bytes can announce rows, and packed buffers, of gigabytes. How many rows a batch has, and what its packed
-buffers unpack to, is in the messages of the stream (Arrow's Message.fbs), and is read from there first.
+A few hundred bytes can announce gigabytes of rows or packed buffers. So the number of rows in a batch, and the unpacked
+size of its buffers, are first read from the messages of the stream (Arrow's Message.fbs).
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from fourrates.events.columns import pyarrow, text_bytes
 from fourrates.events.rows import InputError
 
 BATCHES = 10_000  # in one stream
-SCHEMA = 1 << 20  # bytes of a part of it without its data
+SCHEMA = 1 << 20  # bytes of metadata in it
 
 
 class TooLarge(InputError):
-    """A stream that has, or unpacks to, more than is read."""
+    """A stream that has, or unpacks to, more than the limit."""
 
     def __init__(self, what: str, limit: int) -> None:
         super().__init__(f"more than {limit:,} {what}")
@@ -25,7 +25,7 @@ class TooLarge(InputError):
 
 
 def read_stream(body: bytes, max_rows: int, max_bytes: int) -> Any:
-    """The table of an Arrow stream; an InputError if it is damaged, TooLarge if it is larger than that."""
+    """The table of an Arrow stream; an InputError if it is damaged, TooLarge if it exceeds a limit."""
     pa = pyarrow("pyarrow")
     try:
         _check_sizes(pa.ipc.MessageReader.open_stream(body), max_rows, max_bytes)
@@ -69,7 +69,7 @@ def _check_sizes(messages: Any, max_rows: int, max_bytes: int) -> None:
 
 
 def _unpacked(meta: bytes, header: int, body: Any) -> int:
-    """Bytes that the packed buffers of a batch say they unpack to: the number in front of each."""
+    """The announced unpacked size of a batch's buffers: each begins with its own."""
     vector = _follow(meta, _field(meta, header, 2))
     total = 0
     for at in range(struct.unpack_from("<I", meta, vector)[0]):
@@ -81,7 +81,7 @@ def _unpacked(meta: bytes, header: int, body: Any) -> int:
 
 
 def _field(meta: bytes, table: int, number: int) -> int:
-    """Where a field of a flatbuffer's table is; 0 if it is left out."""
+    """The position of a field in a flatbuffer's table; 0 if it is left out."""
     vtable = table - struct.unpack_from("<i", meta, table)[0]
     place = 4 + 2 * number
     if place >= struct.unpack_from("<H", meta, vtable)[0]:
@@ -91,7 +91,7 @@ def _field(meta: bytes, table: int, number: int) -> int:
 
 
 def _follow(meta: bytes, at: int) -> int:
-    """Where an offset in a flatbuffer points to."""
+    """The target of an offset in a flatbuffer."""
     if not at:
         raise ValueError("a message without its content")
     return int(at + struct.unpack_from("<I", meta, at)[0])

@@ -1,4 +1,4 @@
-"""Columns as they came from somewhere, before they mean anything, and the events they turn out to hold."""
+"""Raw columns of a source, and the batches of events made from them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ COLUMNS = "truths", "preds", "rows", "times", "keys", "strata", "volumes", "vers
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Columns as they came: lists, NumPy or Arrow arrays, all of one length."""
+    """Raw columns: lists, NumPy or Arrow arrays, all of one length."""
 
     data: Mapping[str, Any]
     source: str
     rows: npt.NDArray[np.int64]
     times: Sequence[str] = ()  # columns that look like times
     locate: Callable[[int], str] = "row {}".format
-    sound: bool = False  # whether Arrow columns are known to be, since our own reader made or checked them
+    sound: bool = False  # whether Arrow columns are known to be valid, since our own reader made or checked them
 
     @property
     def size(self) -> int:
-        """How many rows."""
+        """The number of rows."""
         return self.rows.size
 
     def place(self, at: int) -> str:
@@ -35,28 +35,28 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Some events, in order.
+    """Consecutive events.
 
     Attributes
     ----------
     truths, preds : arrays of uint16
         Class codes, in the order of the labels.
     source : str
-        The file they came from.
+        The file they are from.
     rows : array of int64
-        Where each is in it: rows are counted from 1, a header and blank lines are none, in every format.
+        The row of each event. Rows are counted from 1 in every format; headers and blank lines do not count.
     times : array of datetime64[us], optional
-        When each happened; NaT where unknown.
+        The time of each event; NaT if unknown.
     keys : array of int64, optional
-        Which segment each belongs to, as a position in the names of the door.
+        The segment of each event, as a position in the names of the door.
     strata : array of uint16, optional
-        Which stratum each belongs to, by a column of its own; or with which probabilities it was drawn for labelling.
+        The stratum of each event, from its own column or from the probabilities it was drawn with for labelling.
     versions : array of int64, optional
-        Which version of the model predicted each, as a position in `version_names`.
+        The model version that predicted each event, as a position in `version_names`.
     version_names : sequence of str
-        The versions that the door has met.
+        The versions met by the door.
     volumes : array of float64, optional
-        How many events each stands for that was drawn for labelling.
+        How many events each event drawn for labelling represents.
     """
 
     truths: npt.NDArray[np.uint16]
@@ -71,6 +71,6 @@ class Batch:
     version_names: Sequence[str | None] = ()
 
     def take(self, which: Any) -> Batch:
-        """Some of them, by slice or by positions."""
+        """Some events, by slice or by positions."""
         columns = {name: getattr(self, name) for name in COLUMNS}
         return replace(self, **{name: one[which] for name, one in columns.items() if one is not None})

@@ -1,4 +1,4 @@
-"""Times of one source: its epoch unit and the order of its dates are learned once and then hold for all of it."""
+"""Times of one source: the first ones settle the epoch unit and the date order for all of it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PLAIN_TIMES = re.compile(r"(?:\d{4}-\d\d-\d\d(?:[T ]\d\d(?::\d\d){0,2}(?:\.\d+)?
 
 
 class Clock:
-    """Reads the times of one source; the unit of numbers and the order of dates are what the first show."""
+    """Read the times of one source; the first ones settle the unit of numbers and the order of dates."""
 
     __slots__ = ("dates", "unit")
 
@@ -50,7 +50,7 @@ class Clock:
         self.unit, self.dates = unit, dates
 
     def read(self, column: Any) -> tuple[Times, bool, Mask | None]:
-        """Times in microseconds, whether they carry a zone (and are in UTC then), and where the value is no time."""
+        """Times in microseconds, whether they carry a zone (and are in UTC then), and where the value is not a time."""
         if hasattr(column, "dictionary"):
             return self._encoded(column)
         kind = str(getattr(column, "type", ""))
@@ -71,7 +71,7 @@ class Clock:
         return self._listed(listed_values(column))
 
     def _encoded(self, column: Any) -> tuple[Times, bool, Mask | None]:
-        """Times of a dictionary, which are read in the order in which the rows have them."""
+        """Times of a dictionary, decoded in row order."""
         known = listed_values(column.dictionary)
         used, first, positions = np.unique(
             arrow_numbers(column.indices.cast("int64"), len(known)), return_index=True, return_inverse=True
@@ -86,7 +86,7 @@ class Clock:
         return np.append(values, NAT)[positions], utc, bad
 
     def _epoch(self, values: npt.NDArray[Any], gone: Mask | None) -> tuple[Times, bool, Mask | None]:
-        """Numbers since 1970 as times; those of another unit's size are none."""
+        """Numbers since 1970 as times; sizes that suggest another unit are invalid."""
         is_float = values.dtype.kind == "f"
         if is_float:
             gone = np.isnan(values) if gone is None else gone | np.isnan(values)
@@ -140,7 +140,7 @@ class Clock:
         epoch = ~np.isnan(numbers)
         if epoch.any():
             times, utc, wrong = self._epoch(numbers, None)
-            for at, number in exact.items():  # which a float does not hold
+            for at, number in exact.items():  # that a float cannot hold
                 if not np.isnat(times[at]):
                     times[at] = np.datetime64(number // (1000 if self.unit == "ns" else 1), "us")
             micros = np.where(epoch, times, micros)
@@ -149,7 +149,7 @@ class Clock:
 
 
 def problem_of_time(value: Any, name: str, clock: Clock) -> str:
-    """What is wrong with a time."""
+    """Why a value is not a valid time."""
     if clock.dates is None and is_written(value):
         why = f"may be {either_of(value)}; write dates as 2026-09-01, or with dots as 01.09.2026"
         return f"{shown(value)} in column {name!r} {why}"
@@ -160,7 +160,7 @@ def problem_of_time(value: Any, name: str, clock: Clock) -> str:
 
 
 def _in_range(moments: Times, utc: bool) -> tuple[Times, bool, Mask | None]:
-    """In microseconds; what Python has no date for is no time: conversion would wrap around."""
+    """Times in microseconds; those outside Python's calendar are invalid, since conversion would wrap around."""
     there = ~np.isnat(moments)
     days = moments.astype("M8[D]")
     bad = there & ((days < FIRST) | (days > LAST))
@@ -170,7 +170,7 @@ def _in_range(moments: Times, utc: bool) -> tuple[Times, bool, Mask | None]:
 
 
 def _plain_times(values: list[Any]) -> tuple[Times, bool, Mask | None] | None:
-    """Times that are all written alike, without a zone or all with a Z: NumPy reads those at once."""
+    """Times all written alike, without a zone or all with a Z, which NumPy reads at once."""
     if not values or not all(
         isinstance(value, str) and len(value) >= 10 and value[4] == "-" == value[7] for value in values
     ):
@@ -200,7 +200,7 @@ def _moment(value: Any) -> tuple[np.datetime64, bool] | None:
             return np.datetime64(value, "us"), False
         try:
             return np.datetime64(value.astimezone(UTC).replace(tzinfo=None), "us"), True
-        except OverflowError:  # a zone that takes it out of the calendar
+        except OverflowError:  # a zone that moves it outside the calendar
             return None
     if isinstance(value, np.datetime64):
         return value.astype("M8[us]"), False
@@ -208,7 +208,7 @@ def _moment(value: Any) -> tuple[np.datetime64, bool] | None:
 
 
 def looks_like_time(value: Any) -> bool:
-    """Whether a value is a date or a time as such; numbers may be anything and are not guessed at."""
+    """Whether a value is clearly a date or a time; numbers are ambiguous and do not count."""
     if isinstance(value, str):
         iso = value if "/" in value else as_iso(value, "day")
         return re.match(r"\d{4}-\d\d-\d\d", iso) is not None and _moment(iso) is not None

@@ -1,7 +1,7 @@
-"""Columns of any transport, checked before anything is converted; their different values; their numbers.
+"""Columns of any transport: checks before conversion, distinct values, numbers.
 
-A column is a list, a NumPy array or an Arrow array. What its type may be is listed here, and nothing of another type
-is converted: pyarrow ends the process over some of them, and others have no meaning as a label, a score or a time.
+A column is a list, a NumPy array or an Arrow array. Only the types listed here are converted: some others crash
+pyarrow, and the rest have no meaning as a label, a score or a time.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ EMPTY = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None", "none", "<NA>", 
 ARROW_KINDS = re.compile(
     r"bool|u?int\d+|halffloat|float|double|decimal\d*\(.*\)|(large_)?string(_view)?|timestamp\[.*\]|date\d\d\[.*\]|null"
 )
-LONGEST_TEXTS = 2**31 - 1  # bytes of all texts of a column, as Arrow's `string` has them
+LONGEST_TEXTS = 2**31 - 1  # bytes of all texts of a column, the limit of Arrow's `string`
 READ = "numbers, text, times and truth values are read"
 
 
-@functools.cache  # asked for with every column of every message
+@functools.cache  # called for every column of every message
 def pyarrow(module: str) -> Any:
-    """A module of pyarrow, or an error that says how to get it."""
+    """A module of pyarrow, or an error that explains how to install it."""
     import importlib
 
     try:
@@ -43,9 +43,9 @@ def pyarrow(module: str) -> Any:
 
 
 def checked_column(column: Any, name: str, validate: bool = True) -> Any:
-    """A column of a type that is read, in a form that is read quickly; an InputError names one of another type.
+    """A column of a supported type, in a form that is quick to read; an InputError names an unsupported one.
 
-    With `validate` every value of an Arrow array is checked: a wrong offset would read anywhere.
+    With `validate` every value of an Arrow array is checked: a wrong offset could read any memory.
     """
     if isinstance(column, list | tuple):
         return column if isinstance(column, list) else list(column)
@@ -83,11 +83,11 @@ def _checked_array(column: npt.NDArray[Any], name: str) -> Any:
 
 
 def _quick_form(column: Any) -> Any:
-    """NumPy where nothing is lost by it, so that the kernel reads the values in place."""
+    """A NumPy array if lossless, so that the kernel reads the values in place."""
     kind = str(column.type)
     if kind == "null":
         return [None] * len(column)
-    if kind.startswith(("decimal32", "decimal64")):  # which Arrow cannot encode
+    if kind.startswith(("decimal32", "decimal64")):  # unsupported by Arrow's encoder
         return column.to_pylist()
     if text_bytes(column) > LONGEST_TEXTS:  # Arrow would wrap around, and crash later
         raise InputError(f"texts of more than {LONGEST_TEXTS:,} bytes in one column")
@@ -101,7 +101,7 @@ def _quick_form(column: Any) -> Any:
 
 
 def text_bytes(column: Any) -> int:
-    """Bytes of texts that are views, each spelled out: many of them may show the same few bytes. 0 for others."""
+    """The expanded size of text views, many of which may share the same few bytes; 0 for other columns."""
     while hasattr(column, "storage") or hasattr(column, "dictionary"):
         column = column.storage if hasattr(column, "storage") else column.dictionary
     if str(column.type) != "string_view":
@@ -111,7 +111,7 @@ def text_bytes(column: Any) -> int:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value stands for none."""
+    """Whether a value is missing."""
     if value is None or isinstance(value, str):
         return value is None or value.strip() in EMPTY
     try:
@@ -121,14 +121,14 @@ def is_missing(value: Any) -> bool:
 
 
 def either(one: Mask | None, other: Mask | None) -> Mask | None:
-    """Where one or the other mask is set; None is a mask set nowhere."""
+    """The union of two masks; None is an empty mask."""
     if one is None or other is None:
         return other if one is None else one
     return one | other
 
 
 def item(column: Any, at: int) -> Any:
-    """One value of a column as Python has it."""
+    """One value of a column as a Python object."""
     if isinstance(column, list | np.ndarray):
         return plain(column[at])
     if hasattr(column, "dictionary"):
@@ -145,14 +145,14 @@ def pick(column: Any, rows: npt.NDArray[np.int64]) -> Any:
 
 
 def listed_values(column: Any) -> list[Any]:
-    """The values of a column as Python has them."""
+    """The values of a column as Python objects."""
     if isinstance(column, list):
         return column
     return column.tolist() if isinstance(column, np.ndarray) else _listed(column)
 
 
 def _listed(column: Any) -> list[Any]:
-    """The values of an Arrow array; its own way to a time needs pandas, or fails for far dates."""
+    """The values of an Arrow array; its own conversion of times needs pandas, or fails for far dates."""
     if hasattr(column, "dictionary"):
         values = [*_listed(column.dictionary), None]
         return [values[at] for at in arrow_numbers(column.indices.cast("int64"), len(values) - 1).tolist()]
@@ -162,7 +162,7 @@ def _listed(column: Any) -> list[Any]:
 
 
 def _as_dates(moments: npt.NDArray[np.datetime64], utc: bool) -> list[Any]:
-    """Dates and times as Python has them; as text where it has none."""
+    """Dates and times as Python objects, or as text if out of their range."""
     fine = moments.astype("M8[us]") if np.datetime_data(moments.dtype)[0] == "ns" else moments
     values: list[Any] = fine.tolist()
     for at, value in enumerate(values):
@@ -180,7 +180,7 @@ def distinct(column: Any, most: int = 9, look: int = 10_000) -> list[Any]:
 
 
 def single_letters(column: Any) -> npt.NDArray[np.uint8] | None:
-    """The bytes of a column of one-letter strings, none missing: the common case of 0 and 1 as text."""
+    """The bytes of a column of one-letter strings without gaps: the common case of 0 and 1 as text."""
     if str(getattr(column, "type", "")) != "string" or column.null_count or not len(column):
         return None
     _, offsets, data = column.buffers()
@@ -192,10 +192,10 @@ def single_letters(column: Any) -> npt.NDArray[np.uint8] | None:
 
 
 def arrow_numbers(array: Any, missing: float) -> npt.NDArray[Any]:
-    """The numbers of an Arrow array in place; a copy with `missing` instead of nulls, if there are any.
+    """The numbers of an Arrow array in place; copied, with `missing` instead of nulls, if there are any.
 
-    Arrow's own `to_numpy`, and in pyarrow 16 its `to_pandas_dtype` too, imports pandas if that is installed, which
-    takes longer than a million rows.
+    Arrow's own `to_numpy`, and in pyarrow 16 `to_pandas_dtype` too, imports pandas if installed, which takes longer
+    than a million rows.
     """
     kind = np.dtype(ARROW_FLOATS.get(str(array.type), str(array.type)))
     buffer = array.buffers()[1]
@@ -207,7 +207,7 @@ def arrow_numbers(array: Any, missing: float) -> npt.NDArray[Any]:
 
 
 def arrow_nulls(array: Any) -> Mask | None:
-    """Where an Arrow array has no value; None if nowhere."""
+    """Where an Arrow array has nulls; None if nowhere."""
     if not array.null_count:
         return None
     return np.from_dlpack(array.is_null().cast("uint8")).view(np.bool_)
@@ -224,7 +224,7 @@ def arrow_moments(column: Any) -> npt.NDArray[np.datetime64]:
 
 
 def distinct_values(column: Any) -> tuple[list[Any], npt.NDArray[Any], Mask | None]:
-    """Different values, the position among them of each value (one past the end where missing), and where that is."""
+    """Distinct values, each row's position among them (one past the end if missing), and the mask of missing rows."""
     if isinstance(column, list):
         return _distinct_in_list(column)
     if not isinstance(column, np.ndarray):
@@ -234,7 +234,7 @@ def distinct_values(column: Any) -> tuple[list[Any], npt.NDArray[Any], Mask | No
             return _missing_apart(values, positions, None)
         encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
         positions = encoded.indices
-        if positions.null_count:  # one past the end may be more than a small integer holds
+        if positions.null_count:  # one past the end may not fit into a small integer
             positions = positions.cast("int64")
         values = _listed(encoded.dictionary)
         return _missing_apart(values, arrow_numbers(positions, len(values)), arrow_nulls(positions))
@@ -265,7 +265,7 @@ def _distinct_in_list(column: list[Any]) -> tuple[list[Any], npt.NDArray[Any], M
 
 
 def _close_integers(column: npt.NDArray[Any]) -> tuple[list[Any], npt.NDArray[Any], None]:
-    """The same as for others, by counting instead of sorting: keys are mostly small numbers."""
+    """The same, counting instead of sorting: keys are mostly small numbers."""
     lowest = column.min()
     above = column.astype(np.int64) - int(lowest) if column.dtype != np.uint64 else (column - lowest).astype(np.int64)
     there = np.bincount(above) > 0
@@ -274,13 +274,13 @@ def _close_integers(column: npt.NDArray[Any]) -> tuple[list[Any], npt.NDArray[An
 
 
 def _missing_apart(values: list[Any], positions: Any, gone: Mask | None) -> tuple[list[Any], Any, Mask | None]:
-    """With the places of values that stand for none; words such as NA are left to who reads them."""
+    """Add the mask of missing values; words such as NA are left to the caller."""
     none = [at for at, value in enumerate(values) if not isinstance(value, str) and is_missing(value)]
     return values, positions, either(gone, np.isin(positions, none)) if none else gone
 
 
 def numbers(column: Any) -> tuple[npt.NDArray[np.float64], Mask | None, Mask | None, str | None]:
-    """A column of scores: the numbers, where there is none, where the value is no number, the first decimal comma."""
+    """A score column: numbers, where one is missing, where a value is not a number, and the first decimal comma."""
     if isinstance(column, list) and {*map(type, column)} <= {float, int}:
         with suppress(OverflowError):
             column = np.array(column, np.float64)
@@ -318,7 +318,7 @@ def as_number(value: Any) -> float | None:
 
 
 def json_number(text: str) -> float:
-    """A number of JSON with a fraction or an exponent, for msgspec, which takes 10 us for 1e308, and Python 0.4."""
+    """A JSON number with a fraction or an exponent: msgspec takes 10 us for 1e308, Python 0.4."""
     value = float(text)
     if value - value != 0.0:
         raise ValueError("a number out of range")

@@ -1,7 +1,7 @@
-"""Dates as people write them: 01.09.2026, day first, and 09/13/2026, where a column itself says what is first.
+"""Dates as people write them: 01.09.2026, day first, and 09/13/2026, whose order the column itself must show.
 
-With dots the day is first wherever dates are written so. With slashes some put the day first and some the month: the
-first part above 12 decides for the whole source, and until there is one a date is not guessed at.
+With dots the day is first. With slashes it may be the day or the month: the first part above 12 settles the order for
+the whole source, and until then a date is left as it is.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Literal
 
-Order = Literal["day", "month"]  # which is first
+Order = Literal["day", "month"]  # which comes first
 
 WRITTEN = re.compile(
     r"\s*(\d{1,2})([./])(\d{1,2})\2(\d{4})(?:[T ,]\s{0,3}(\d{1,2})(:\d\d(?::\d\d(?:\.\d{1,9})?)?)(Z?))?\s*"
@@ -23,7 +23,7 @@ def is_written(value: Any) -> bool:
 
 
 def order_of(dates: Iterable[str]) -> Order | None:
-    """Which is first in such dates, day or month, by the first that shows it; None if none does."""
+    """Whether day or month is first, by the first date that shows it; None if none does."""
     for date in dates:
         low, sign, high = WRITTEN.fullmatch(date).group(1, 2, 3)  # type: ignore[union-attr]
         if sign == "." or int(low) > 12:
@@ -34,7 +34,7 @@ def order_of(dates: Iterable[str]) -> Order | None:
 
 
 def either_of(text: str) -> str:
-    """What a date with slashes may be."""
+    """The two readings of a date with slashes."""
     from calendar import month_name
 
     day, month = map(int, text.split("/")[:2])
@@ -42,7 +42,7 @@ def either_of(text: str) -> str:
 
 
 def as_iso(value: Any, order: Order | None) -> Any:
-    """A date so written as ISO 8601 has it; anything else, and what may be either, as it is."""
+    """Such a date in ISO 8601; anything else, and an ambiguous date, unchanged."""
     match = WRITTEN.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         return value

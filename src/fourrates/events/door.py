@@ -1,4 +1,4 @@
-"""The door: columns to codes, times and keys, and what is wrong with each row that cannot be used."""
+"""Columns to codes, times and keys, with an explanation for each row that cannot be used."""
 
 from __future__ import annotations
 
@@ -22,22 +22,21 @@ from fourrates.events.rows import UNLABELLED, Bad, BadRows, InputError, check_ba
 from fourrates.labels import Labels, shown
 
 Codes = npt.NDArray[np.uint16]
-By = str | Sequence[str] | None  # the column that makes segments, or several: their values together do
+By = str | Sequence[str] | None  # the columns whose values, together, make segments
 
 LONGEST_KEY = 200  # characters
-STRATA = 24  # that a column may name: small whole numbers
+STRATA = 24  # in a column of strata: small whole numbers
 KEYS = str, int, float, bool  # besides dates
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which column is what. Those that are None are guessed, or not there.
+    """Which column holds what; one that is None is inferred, or absent.
 
-    `dates` says how the times are written where they are not ISO 8601: "day" first (01.09.2026) or "month" first.
-    `unit` says what numbers count since 1970: "s", "ms", "us" or "ns". Both are learned from the first times if None.
-    `extra` names columns that are read along with these; `version` is that of the model which predicted. `probability`
-    and `other` are for events that were drawn for labelling: with which probability, and with which it would have been
-    for the other prediction.
+    `dates` is the order of dates that are not ISO 8601: "day" first (01.09.2026) or "month" first. `unit` is that of
+    numbers since 1970: "s", "ms", "us" or "ns". Both are inferred from the first times if None. `extra` names further
+    columns to read; `version` is the model version that predicted. For events drawn for labelling, `probability` is
+    that of the draw, and `other` the one for the other prediction.
     """
 
     truth: str | None = None
@@ -68,11 +67,11 @@ class Columns:
         return () if self.by is None else (self.by,) if isinstance(self.by, str) else tuple(self.by)
 
     def to_dict(self) -> dict[str, Any]:
-        """What is saved of them, for a later reading of the same source."""
+        """Fields to save for a later reading of the same source."""
         return {name: value for name, value in asdict(self).items() if name != "extra"}
 
     def used(self) -> list[str]:
-        """The names of those that are there."""
+        """The names of the columns present."""
         those = (self.truth, self.pred, self.score, self.time, self.id, self.stratum, self.version)
         return [*(name for name in those if name is not None), *self.by_names, *self.drawn, *self.extra]
 
@@ -84,29 +83,28 @@ class Columns:
 
 @dataclass(slots=True)
 class Reading:
-    """The rows of a table, before those that cannot be used are left out."""
+    """The rows of a table before bad ones are removed."""
 
     size: int
-    bad: BadRows  # others may still be added
+    bad: BadRows  # more may be added
     truths: Codes | None = None
     preds: Codes | None = None
-    values: list[Any] = field(default_factory=list)  # the different keys; tuples where several columns make one
+    values: list[Any] = field(default_factory=list)  # distinct keys; tuples if several columns make one
     keys: npt.NDArray[np.int64] | None = None  # for each row, the position among them
     times: npt.NDArray[np.datetime64] | None = None  # in microseconds
     utc: bool = False  # whether times carry a zone
     strata: Codes | None = None
-    versions: tuple[list[Any], npt.NDArray[np.int64]] | None = None  # the different ones, and for each row which
+    versions: tuple[list[Any], npt.NDArray[np.int64]] | None = None  # distinct versions, and the position of each row's
     volumes: npt.NDArray[np.float64] | None = None
     scores: npt.NDArray[np.float64] | None = None
-    with_comma: str | None = None  # the first score that has a decimal comma
+    with_comma: str | None = None  # the first score with a decimal comma
 
 
 class Door:
-    """Columns to batches of events; nothing is guessed here. A table without predictions is one side of a join.
+    """Columns to batches of events; nothing is inferred here. A table without predictions is one side of a join.
 
-    A row that cannot be used raises, is left out (`bad="skip"`), or is kept in the `BadRows` (`"keep"`). `by` are the
-    columns that make a segment, instead of `columns.by`; `names` are the segments met so far, as `name_of` calls them,
-    and `versions` those of the model.
+    A bad row raises, is left out (`bad="skip"`), or is kept in the `BadRows` (`"keep"`). `by` replaces `columns.by`;
+    `names` are the segments met so far, as `name_of` calls them, and `versions` those of the model.
     """
 
     def __init__(
@@ -141,7 +139,7 @@ class Door:
         return self.batch(reading, table), reading.bad
 
     def batch(self, reading: Reading, table: Table) -> Batch:
-        """The events among the rows that were read; an InputError names the first bad one if it rejects them."""
+        """The events among the rows; an InputError names the first bad row if it rejects them."""
         if self.bad == "reject" and (first := reading.bad.first) is not None:
             raise InputError(f"{table.place(first.row)}: {first.problem}")
         assert reading.truths is not None
@@ -155,24 +153,24 @@ class Door:
         return Batch(truths, preds, table.source, rows, times, keys, strata, volumes, versions, self.versions)  # type: ignore[arg-type]
 
     def remember(self, names: list[Any], versions: list[str]) -> None:
-        """Number the keys and the versions as an earlier door did."""
+        """Restore the numbering of keys and versions of an earlier door."""
         self.names[:], self._known = names, {name: number for number, name in enumerate(names)}
         self.versions[:], self._known_versions = versions, {name: number for number, name in enumerate(versions)}
 
     def named_keys(self, reading: Reading) -> npt.NDArray[np.int64] | None:
-        """For the rows that are kept, their keys as positions in `names`; a key that only bad rows have gets none."""
+        """Keys of the valid rows as positions in `names`; a key found in bad rows only gets none."""
         if reading.keys is None:
             return None
         return _numbered(reading.values, reading.keys, reading.bad.kept, self.name_of, self.names, self._known)
 
     def named_versions(self, reading: Reading) -> npt.NDArray[np.int64] | None:
-        """For the rows that are kept, their versions as positions in `versions`."""
+        """Versions of the valid rows as positions in `versions`."""
         if reading.versions is None:
             return None
         return _numbered(*reading.versions, reading.bad.kept, key_name, self.versions, self._known_versions)
 
     def reading(self, table: Table) -> Reading:
-        """All rows of a table, and which of them cannot be used."""
+        """All rows of a table, with the bad ones marked."""
         found = Reading(table.size, BadRows(table.size))
         columns = self.columns
         data = {
@@ -240,7 +238,7 @@ class Door:
         found.strata = np.where(sound, values, 0).astype(np.uint16)
 
     def _drawn(self, columns: Sequence[Any], found: Reading) -> None:
-        """The probabilities with which events were drawn: as it was predicted, and otherwise."""
+        """The probabilities with which events were drawn: as predicted, and otherwise."""
         pair, sound = [], np.ones(found.size, np.bool_)
         for column, name in zip(columns, self.columns.drawn, strict=True):
             values, gone, wrong, _ = numbers(column)
@@ -258,7 +256,7 @@ class Door:
         found.bad.add(far & sound, self.columns.drawn[1], "bad_probability", lambda row: far_apart)
 
     def _keys(self, columns: Sequence[Any], found: Reading) -> None:
-        """The values that make each segment; of several columns, those that come together."""
+        """The values that make segments; for several columns, the combinations that occur."""
         for name, column in zip(self.by, columns, strict=True):
             values, positions = check_keys(column, name, found.bad)
             if len(self.by) == 1:
@@ -279,11 +277,11 @@ def _numbered(
     names: list[Any],
     known: dict[Hashable, int],
 ) -> npt.NDArray[np.int64]:
-    """For the rows that are kept, their values as positions in the names met so far; new ones are added."""
+    """Values of the valid rows as positions in the names met so far; new ones are added."""
     positions = positions if kept is None else positions[kept]
     used = np.flatnonzero(np.bincount(positions, minlength=1))
     there = [values[position] for position in used.tolist()]
-    # Whole numbers are known as such too, and are not put into words again; larger ones may share their hashes.
+    # Whole numbers are cached too, which saves naming them again; larger ones may share their hashes.
     is_plain = {*map(type, there)} == {int} and max(map(abs, there)) < 2**60
     for value in there:
         if is_plain and value in known:
@@ -300,7 +298,7 @@ def _numbered(
 
 
 def check_keys(column: Any, name: str, bad: BadRows) -> tuple[list[Any], npt.NDArray[np.int64]]:
-    """The different values of a key column, and the position among them for each row; bad ones are noted."""
+    """The distinct values of a key column, and each row's position among them; bad ones are noted."""
     values, positions, gone = distinct_values(column)
     if gone is None and {*map(type, values)} == {int} and -(2**63) <= min(values) <= max(values) < 2**63:
         return values, positions.astype(np.int64)
@@ -313,10 +311,7 @@ def check_keys(column: Any, name: str, bad: BadRows) -> tuple[list[Any], npt.NDA
 
 
 def key_name(value: Any) -> str:
-    """What a key is called: a number without a fraction is the same key whether its column has fractions or not.
-
-    Of several columns the values stand one after the other, quoted where a comma would make two of one.
-    """
+    """The name of a key: 2 and 2.0 have the same; several columns are joined by commas, quoted if need be."""
     if isinstance(value, tuple):
         names = [key_name(one) for one in value]
         return ", ".join(repr(name) if "," in name or name[:1] in "'\"" else name for name in names)
@@ -335,5 +330,5 @@ def _no_key(column: Any, name: str, row: int) -> str:
 
 
 def missing_problem(name: str, row: int = -1) -> str:
-    """What is wrong where there is no value, in whichever row."""
+    """The message for a missing value."""
     return f"the value in column {name!r} is missing"

@@ -1,4 +1,4 @@
-"""From the values of a column to class codes: the only place where one becomes the other."""
+"""Encode the values of a column as class codes; nothing else does."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ Codes = npt.NDArray[np.uint16]
 UNKNOWN = np.uint16(65_535)
 """The code of a value that is no label; a detector has far fewer classes."""
 CACHED = 1 << 16
-FEW = 64  # values that are no labels, remembered while a column is read
+FEW = 64  # invalid labels remembered while a column is read
 
 
 class LabelEncoder:
-    """From the values of a column to class codes."""
+    """Encodes the values of a column as class codes."""
 
     def __init__(self, labels: Labels) -> None:
         self.labels = labels
         self._cache: dict[Any, int] = {}
-        self.is_small = labels.values == tuple(range(len(labels.values)))  # so that whole numbers are codes
+        self.is_small = labels.values == tuple(range(len(labels.values)))  # whole numbers are then codes
         self._letters = np.full(256, UNKNOWN, np.uint16)
         self._blank = np.zeros(256, np.bool_)
         for letter in range(128):
@@ -40,11 +40,11 @@ class LabelEncoder:
         return found if found >= 0 else int(UNKNOWN)
 
     def is_missing(self, value: Any) -> bool:
-        """Whether there is no value; a word such as NA counts unless it is a label."""
+        """Whether a value is missing; a word such as NA counts unless it is a label."""
         return is_missing(value) and self.labels.read(value) < 0
 
     def encode(self, column: Any) -> tuple[Codes, Mask | None]:
-        """Codes of a column that was checked, and where the value is missing (None: nowhere)."""
+        """Codes of a checked column, and where the value is missing (None: nowhere)."""
         if isinstance(column, list):
             return self._encode_list(column)
         if isinstance(column, np.ndarray) and column.dtype.kind in "biu" and self.is_small:
@@ -86,7 +86,7 @@ class LabelEncoder:
                     code = int(UNKNOWN)
                 else:
                     code = -1 if self.is_missing(value) else self.code(value)
-                    # Only labels are cached: the numbers of others could be chosen so that their hashes collide.
+                    # Only labels are cached: other numbers could be chosen so that their hashes collide.
                     if code != UNKNOWN and len(cache) < CACHED and value == value:
                         cache[value] = code
                     elif code == UNKNOWN and len(others) < FEW:
@@ -98,7 +98,7 @@ class LabelEncoder:
 
 
 def classes_in(column: Any) -> Counter[Hashable]:
-    """The labels in a column, as what they spell, and how often; without what is missing."""
+    """The labels in a column, as the values they spell, with counts; missing ones do not count."""
     values: list[Any]
     if (letters := single_letters(column)) is not None:  # without pyarrow.compute, which takes long to import
         numbers = np.bincount(letters, minlength=1)
@@ -108,14 +108,14 @@ def classes_in(column: Any) -> Counter[Hashable]:
         values, positions, _ = distinct_values(column)
         numbers = np.bincount(positions, minlength=len(values))
     met: Counter[Hashable] = Counter()
-    for value, number in zip(values, numbers.tolist(), strict=False):  # behind the values is what is missing
+    for value, number in zip(values, numbers.tolist(), strict=False):  # behind the values is the count of missing ones
         if number and not is_missing(value):
             met[_class_of(value)] += number
     return met
 
 
 def _class_of(value: Any) -> Hashable:
-    """Text as the number or truth value it spells, a number without a fraction as a whole number."""
+    """Text as the number or truth value it spells; a number without a fraction as a whole number."""
     value = plain(value)
     if isinstance(value, str):
         value = value.strip()

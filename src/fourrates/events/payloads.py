@@ -1,4 +1,4 @@
-"""What model servers log, as columns: requests and responses by the protocols V1 and V2, and Seldon's own.
+"""Columns from the logs of model servers: requests and responses by the protocols V1 and V2, and Seldon's own.
 
 V1 has rows (``instances``, ``predictions``) or an object of columns (``inputs``, ``outputs``); V2 has tensors, whose
 first dimension is the row; Seldon has one matrix (``data``).
@@ -15,11 +15,11 @@ from fourrates.labels import Labels
 
 ROWS = ("predictions", "instances", "outputs", "inputs")
 DIMENSIONS = 8  # of a tensor
-MOST_CELLS = 1 << 22  # rows times names, of rows that need not have all of them
+MOST_CELLS = 1 << 22  # rows times names, for rows that may lack some of them
 
 
 def columns_of(payload: Any) -> dict[str, list[Any]]:
-    """The columns of a payload by name; rows without names make one column, named as they are in the payload.
+    """The columns of a payload by name; rows without names make one column, with the payload's name for them.
 
     Examples
     --------
@@ -92,10 +92,10 @@ def _of_seldon(data: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 
 def predictions(columns: Mapping[str, Sequence[Any]], name: str | None, labels: Labels) -> tuple[str, list[Any]]:
-    """What was predicted, and whether it is ``pred``, labels, or ``score``: the column of this name, or the first.
+    """The predictions, as ``pred`` (labels) or ``score``: from the named column, or the first one.
 
-    A row of one value is that value. Rows with a number for each label are probabilities in the order of `labels`: of
-    two labels the positive one's is the score, of more the likeliest is the prediction.
+    A row of one value is that value. A row with a number for each label holds probabilities in the order of `labels`:
+    with two labels, the score is the positive one's; with more, the prediction is the likeliest.
 
     Examples
     --------
@@ -116,12 +116,12 @@ def predictions(columns: Mapping[str, Sequence[Any]], name: str | None, labels: 
 
 
 def scalars(values: Sequence[Any]) -> list[Any]:
-    """The same with each row of one value as that value."""
+    """The values, with each row of one value unwrapped."""
     return [value[0] if isinstance(value, list) and len(value) == 1 else value for value in values]
 
 
 def row_ids(id: str, rows: int) -> list[str]:
-    """The ids of the rows of one request: its own, or ``ID/0``, ``ID/1`` and so on where there are several."""
+    """The ids of a request's rows: its own id, or ``ID/0``, ``ID/1`` and so on for several."""
     return [id] if rows == 1 else [f"{id}/{row}" for row in range(rows)]
 
 

@@ -1,4 +1,4 @@
-"""Rows that cannot be used: how many, by what is wrong with them, and which; a sentence only for those asked for."""
+"""Bad rows: how many, which, and why; a sentence only for those asked for."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ Mask = npt.NDArray[np.bool_]
 Bad = Literal["reject", "skip", "keep"]
 """What a bad row does: reject its batch; be left out and counted; or that, and be handed on with its reason."""
 BAD: tuple[Bad, ...] = get_args(Bad)
-SHOWN = 20  # bad rows that are put into words
+SHOWN = 20  # bad rows that are described
 UNLABELLED = "unlabelled"
 
 
 class InputError(ValueError):
-    """Input that cannot be used; the message says what is wrong, in which file and which line."""
+    """Input that cannot be used; the message names the problem, the file and the line."""
 
     __module__ = "fourrates.io"
 
 
 class NoColumn(InputError):
-    """A column that was named is not there."""
+    """A named column does not exist."""
 
     __module__ = "fourrates.io"
 
@@ -36,14 +36,14 @@ class NoColumn(InputError):
 
 
 def check_bad(bad: str) -> None:
-    """Raise if this is not a policy for bad rows."""
+    """Raise unless this is a policy for bad rows."""
     if bad not in BAD:
         raise ValueError(f"bad {bad!r} is not one of {BAD}")
 
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A row that cannot be used: its position, the column at fault, a word for the problem, and a sentence."""
+    """A row that cannot be used: its position, the column at fault, a code for the problem, and a sentence."""
 
     row: int
     column: str
@@ -52,7 +52,7 @@ class BadRow:
 
 
 class BadRows:
-    """The rows of a table that are left out, by the first problem of each; an unlabelled row rejects nothing."""
+    """The bad rows of a table, by the first problem of each; an unlabelled row rejects nothing."""
 
     __slots__ = ("_kinds", "counts", "mask")
 
@@ -62,7 +62,7 @@ class BadRows:
         self._kinds: list[tuple[Mask, str, str, Callable[[int], str]]] = []
 
     def add(self, mask: Mask | None, column: str, code: str, describe: Callable[[int], str]) -> None:
-        """Note the rows of a mask (None: none) that are not noted yet; `describe` puts one into words."""
+        """Note the rows of a mask (None: none) that have no problem yet; `describe` explains one."""
         if mask is None or not mask.any():
             return
         new = mask & ~self.mask
@@ -76,23 +76,23 @@ class BadRows:
 
     @property
     def rejected(self) -> int:
-        """How many are bad; unlabelled rows are not."""
+        """How many rows are bad; unlabelled ones are not."""
         return len(self) - self.counts[UNLABELLED]
 
     @property
     def kept(self) -> Mask | None:
-        """Which rows can be used; None if all can."""
+        """Which rows are valid; None if all are."""
         return ~self.mask if self.counts else None
 
     def __getitem__(self, row: int) -> BadRow:
-        """What is wrong with one row."""
+        """The problem of one row."""
         for mask, column, code, describe in self._kinds:
             if mask[row]:
                 return BadRow(row, column, code, describe(row))
         raise KeyError(row)
 
     def lacking(self) -> Counter[str]:
-        """How many have no value, by column."""
+        """How many rows lack a value, by column."""
         found: Counter[str] = Counter()
         for mask, column, code, _ in self._kinds:
             if code in (UNLABELLED, "missing"):
@@ -101,15 +101,15 @@ class BadRows:
 
     @property
     def first(self) -> BadRow | None:
-        """The first bad row; None if there are only unlabelled ones, or none."""
+        """The first bad row; None if there is none. Unlabelled rows do not count."""
         return next(self.several(1), None)
 
     def several(self, most: int = SHOWN, unlabelled: bool = False) -> Iterator[BadRow]:
-        """The first bad rows, in order, with those that are unlabelled if asked for."""
+        """The first bad rows, in order; with unlabelled ones if asked for."""
         wanted = np.flatnonzero(self.mask) if unlabelled else self.rejected_rows()
         return (self[row] for row in wanted[:most].tolist())
 
     def rejected_rows(self) -> npt.NDArray[np.int64]:
-        """Which rows are bad, in order; unlabelled ones are not."""
+        """The bad rows, in order; unlabelled ones are not."""
         bad = [mask for mask, _, code, _ in self._kinds if code != UNLABELLED]
         return np.flatnonzero(np.logical_or.reduce(bad)) if bad else np.empty(0, np.int64)

@@ -1,12 +1,12 @@
-"""Files, frames and pipes to batches of events.
+"""Read files, frames and pipes as batches of events.
 
 :func:`read` takes a path (CSV, TSV, JSON lines, Parquet, Arrow IPC; plain or compressed), a glob, a folder, ``"-"`` for
-the standard input, several of these, a data frame, arrays, or an iterator of pairs, and gives :class:`Events`: batches
-of coded pairs, with a time and a key each where such columns are named. One batch is in memory at a time, whatever the
-size. :class:`Tail` does the same for lines that are still arriving, which :class:`Follower` takes from a file that
-grows and is rotated; :func:`joined` for labels in a place of their own.
+the standard input, several of these, a data frame, arrays, or an iterator of pairs. It gives :class:`Events`: batches
+of coded pairs, with times and keys if there are such columns. One batch is in memory at a time. :class:`Tail` does the
+same for lines still arriving, :class:`Follower` reads them from a file that grows and is rotated, and :func:`joined`
+takes labels from a separate source.
 
-Columns that are not named are guessed from common names, and what was guessed is said through `say`.
+Columns that are not named are inferred from common names; `say` receives a message about each choice.
 """
 
 from typing import TYPE_CHECKING

@@ -1,8 +1,8 @@
-"""Predictions in the order they were made, and the labels that have come for them so far.
+"""Predictions in the order they were made, with the labels that have arrived for them.
 
-A change is dated by when it happened only if events are watched in the order of their *predictions*. So pairs are put
-in that order, and those whose neighbours may still get a label are watched again, with more labels, the next time:
-:class:`Cohorts` holds them in between. A time is *ripe* when hardly any label is still to come for it.
+A change is dated correctly only if events are watched in the order of their *predictions*. :class:`Cohorts` sorts pairs
+that way and holds those whose neighbours may still get a label: they are watched again next time, with more labels. A
+time is *ripe* when hardly any label is still missing for it.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ PREDICTION = np.dtype([("time", "<i8"), ("row", "<i8"), ("key", "<i4"), ("versio
 PAIR = np.dtype([("number", "<i8"), ("truth", "<u2"), ("pred", "<u2")])
 KIND = "Cohorts"
 HOUR = 3_600_000_000  # microseconds
-HOURS = 24 * 366  # delays that are told apart
-ALMOST_ALL, SPARE = 0.99, 1.5  # a time is ripe when it is older than this much of what this share of labels took
+HOURS = 24 * 366  # delays counted separately
+ALMOST_ALL, SPARE = 0.99, 1.5  # a time is ripe after SPARE times the delay that ALMOST_ALL labels stay below
 
 
 class Cohorts:
-    """What waits for its label, and pairs that are not ripe.
+    """Predictions waiting for a label, and pairs that are not ripe.
 
     Parameters
     ----------
     join : LabelJoin
-        Which brings both together; the tag of a prediction is its number.
+        Joins the two; the tag of a prediction is its number.
 
     Attributes
     ----------
     names, versions, files : list of str
-        Segments, versions and files that predictions refer to.
+        Segments, versions and files of the predictions.
     late : int
-        Labels that came for predictions that were ripe.
+        Labels that arrived after their prediction was ripe.
     new : int
-        Pairs completed since this was made or brought back.
+        Pairs completed since this object was made or loaded.
     """
 
     def __init__(self, join: LabelJoin) -> None:
@@ -55,7 +55,7 @@ class Cohorts:
         self.files: list[str] = []
         self.late = self.new = 0
         self._first = 0  # number of the first prediction that is held
-        self._dropped = -(2**62)  # what is from before this time is gone
+        self._dropped = -(2**62)  # anything earlier has been dropped
         self._predictions = np.empty(0, PREDICTION)
         self._pairs = np.empty(0, PAIR)
         self._delays = np.zeros(HOURS, np.int64)  # of labels, in hours
@@ -73,7 +73,7 @@ class Cohorts:
         return np.arange(first, first + rows.size)
 
     def pair(self, pairs: Pairs, times: npt.NDArray[np.float64] | None) -> None:
-        """Hold pairs; `times` are those of their labels, where known."""
+        """Hold pairs; `times` are those of their labels, if known."""
         held = pairs.tags >= self._first
         held[held] = self._predictions["time"][pairs.tags[held] - self._first] >= self._dropped
         self.late += int((~held).sum())
@@ -85,13 +85,13 @@ class Cohorts:
 
     @property
     def times(self) -> npt.NDArray[np.datetime64]:
-        """When the predictions that are held were made."""
+        """When the held predictions were made."""
         return self._predictions["time"].astype(np.int64).view("M8[us]")
 
     def ripe_until(self) -> int | None:
-        """Before this time, in microseconds, hardly a label is still to come; None while that is not known.
+        """The time, in microseconds, before which hardly any label is missing; None if unknown.
 
-        A label that has no time came with the latest predictions.
+        A label without a time counts as arriving with the latest predictions.
         """
         for numbers, times in self._came:
             predicted = self._predictions["time"][numbers - self._first]
@@ -105,7 +105,7 @@ class Cohorts:
             return None
         wait = SPARE * HOUR * (1 + int(np.searchsorted(np.cumsum(self._delays), ALMOST_ALL * total)))
         times = self._predictions["time"]
-        # Of delays longer than all that there has been time for, nothing is known yet.
+        # Nothing is known yet of delays longer than the time observed so far.
         return int(times.max() - wait) if times.max() - times.min() > 2 * wait else None
 
     def ordered(self) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
@@ -119,7 +119,7 @@ class Cohorts:
             until = int(self._predictions["time"].max(initial=self._dropped)) + 1
         kept = self._predictions["time"] >= until
         self._pairs = self._pairs[kept[self._pairs["number"] - self._first]]
-        first = int(np.argmax(kept)) if kept.any() else kept.size  # numbers stay as they are: only the first ones go
+        first = int(np.argmax(kept)) if kept.any() else kept.size  # numbers do not change: only the first ones leave
         self._predictions, self._first, self._dropped = self._predictions[first:], self._first + first, until
 
     def batches(self, timed: bool, keyed: bool, until: int | None = None, since: int | None = None) -> Iterator[Batch]:

@@ -1,7 +1,7 @@
-"""Data problems that reject nothing but change what the findings mean.
+"""Data problems that reject no row but change the meaning of the findings.
 
-Rows without a label, times that run backwards, a threshold that no score reaches, a class that never comes: each is
-read without an error. :class:`DataWarnings` notices them on the way and has a sentence for each in the end.
+Missing labels, times that run backwards, a threshold no score reaches, a class that never appears: none of these is an
+error. :class:`DataWarnings` notices them while reading and describes each in a sentence.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DEVIATIONS = 3.5  # of the number of labels from what was to be expected
 
 
 class DataWarnings:
-    """What to warn about in the events of a source.
+    """Warnings about the events of a source.
 
     Attributes
     ----------
@@ -35,13 +35,13 @@ class DataWarnings:
         self._decimal_comma: str | None = None
         self._drawn = np.zeros((4, 2))  # by prediction: labelled, expected, their variance, all rows
         self._lowest, self._highest = np.inf, -np.inf
-        self._unseen: tuple[set[int], set[int]] | None = None  # true and predicted classes that have not come yet
+        self._unseen: tuple[set[int], set[int]] | None = None  # true and predicted classes not seen yet
         self._backwards = 0
         self._first_step: str | None = None
         self._latest: np.datetime64 | None = None
 
     def add_scores(self, scores: npt.NDArray[np.float64], with_comma: str | None) -> None:
-        """Note scores; `with_comma` is the first among them that was written with a decimal comma."""
+        """Note scores; `with_comma` is the first one written with a decimal comma."""
         self._decimal_comma = self._decimal_comma or with_comma
         known = scores[np.isfinite(scores)]
         if known.size:
@@ -49,7 +49,7 @@ class DataWarnings:
             self._highest = max(self._highest, float(known.max()))
 
     def add_drawn(self, reading: Reading) -> None:
-        """Note how many rows have a label, and how many should by the probabilities they were drawn with."""
+        """Count labelled rows, and how many the sampling probabilities let expect."""
         if reading.volumes is None or reading.preds is None:
             return
         labelled = np.ones(reading.size, np.bool_) if reading.bad.kept is None else reading.bad.kept
@@ -60,7 +60,7 @@ class DataWarnings:
             self._drawn[:, code] += labelled[here].sum(), own.sum(), (own * (1 - own)).sum(), own.size
 
     def _labelled_otherwise(self, labels: Labels) -> str | None:
-        """A sentence if the labels did not come as they were drawn; a file of drawn rows alone says nothing of that."""
+        """A warning if labelling departs from the draw; a file of drawn rows alone cannot show that."""
         labelled, expected, variance, rows = self._drawn
         only_drawn = labelled.sum() > rows.sum() / 2 > expected.sum()
         if only_drawn or labelled.sum() == rows.sum():
@@ -86,7 +86,7 @@ class DataWarnings:
             self._note_order(batch, batch.times)
 
     def _note_order(self, batch: Batch, times: npt.NDArray[np.datetime64]) -> None:
-        """Count the steps back in time, within each stream where there are many."""
+        """Count backward steps in time, within each segment if there are many."""
         known = ~np.isnat(times)
         rows, keys = batch.rows, batch.keys
         if not known.all():
@@ -94,7 +94,7 @@ class DataWarnings:
         if not times.size:
             return
         back = times[1:] < times[:-1]
-        if keys is not None and back.any():  # one stream after the other is in order
+        if keys is not None and back.any():  # one segment after the other is in order
             order = np.argsort(keys, kind="stable")
             times, rows, keys = times[order], rows[order], keys[order]
             back = (times[1:] < times[:-1]) & (keys[1:] == keys[:-1])
@@ -114,7 +114,7 @@ class DataWarnings:
             self._first_step = f"{source}, row {row:,} ({earlier} after {later})"
 
     def sentences(self, labels: Labels, threshold: float | None) -> dict[str, str]:
-        """A sentence for each warning, by its topic; `threshold` is that of scores, None where there are none."""
+        """A sentence for each warning, by topic; `threshold` is None without scores."""
         warnings = {}
         if self._decimal_comma is not None:
             number = self._decimal_comma.replace(",", ".")
@@ -139,7 +139,7 @@ class DataWarnings:
         return warnings
 
     def _one_prediction(self, only: Any, threshold: float | None) -> str:
-        """Why every prediction may be the same."""
+        """Why all predictions may be the same."""
         if threshold is None:
             return f"every prediction is {only!r}; is this the right column (--pred)?"
         if self._highest < threshold:
@@ -154,7 +154,7 @@ def _only(labels: Labels, unseen: set[int]) -> Any:
 
 
 def skipped(rows: int, missing: int, unlabelled: int) -> str | None:
-    """A sentence about rows that were left out, if any were.
+    """A sentence about skipped rows, if there are any.
 
     Examples
     --------
@@ -176,7 +176,7 @@ def skipped(rows: int, missing: int, unlabelled: int) -> str | None:
 
 
 def explain_all_missing(sources: Sequence[str], rows: int, unlabelled: int) -> str:
-    """Why there is nothing to look at."""
+    """Why there is nothing to watch."""
     where = ", ".join(sources)
     if rows and unlabelled == rows:
         return f"{where}: none of {rows:,} rows has a label; where labels come later, --labels-from names their file"

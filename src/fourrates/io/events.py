@@ -1,4 +1,4 @@
-"""Tables to batches of events: which column is what, and what is missing or wrong."""
+"""Turn tables into batches of events: choose the columns, find missing and invalid values."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from fourrates.io.cohorts import Cohorts
     from fourrates.io.history import History
 
-RARER = 2  # times: a word that is at least so much rarer than the other is taken for the positive label
-CLASSES = 100  # taken from the data, at most: more are a sign that the column holds something else
+RARER = 2  # of two words, one rarer by this factor becomes the positive label
+CLASSES = 100  # most classes inferred from the data; more suggest the wrong column
 
 NAMES = {
     "truth": "y_true true truth ground_truth true_label true_class actual_label actual_class label labels target "
@@ -60,28 +60,28 @@ def read(
     history: History | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Events:
-    """Batches of events from nearly anything.
+    """Read batches of events from almost any source.
 
     Parameters
     ----------
     source : path, glob, folder, "-", list of these; frame; pair of arrays; iterator of pairs
         A frame is anything pandas, polars, pyarrow or Narwhals knows, or a mapping from names to arrays.
     columns : Columns, optional
-        Which column is what; what is left out is guessed from common names.
+        Which column holds what; the others are inferred from common names.
     labels, positive
-        As for the detectors. Text is read as what it spells: "1", "1.0" and "true" are all the label 1. Labels None are
-        taken from the first rows that are read.
+        As for the detectors. Text is read as the value it spells: "1", "1.0" and "true" are all the label 1. None takes
+        the labels of the first rows.
     threshold : float, optional
-        With a score column: the score from which on the positive label is predicted; 0.5 if not given.
+        With a score column: the lowest score that predicts the positive label; 0.5 by default.
     bad : {"reject", "skip", "keep"}
-        What to do with a row that cannot be used, say because its prediction is missing: raise, or count and skip it.
-        A row without a true label is skipped and counted anyway.
+        How to handle an invalid row, such as one without a prediction: raise, or skip and count it. A row without a
+        true label is always skipped and counted.
     max_line : int
-        Bytes that a line of JSON, or the header of a CSV file, may have; 16 MiB by default.
+        Most bytes in a JSON line or a CSV header; 16 MiB by default.
     history : History, optional
-        The files that were read before: what is in it is not read again.
+        Files read before, whose contents are not read again.
     say : callable, optional
-        Told, in a sentence, what was guessed.
+        Receives a sentence about each inferred choice.
 
     Examples
     --------
@@ -109,28 +109,28 @@ class Events:
     Attributes
     ----------
     columns : Columns
-        What is read, guesses included; known from the first batch on.
+        The columns in use, inferred ones included; known from the first batch on.
     labels : Labels
-        The classes; known from the first batch on, where they are taken from the data.
+        The classes; if inferred from the data, known from the first batch on.
     keys : list
-        The streams met so far, in the order of their appearance, when a `by` column is read.
+        Segments met so far, in order of appearance, if a `by` column is read.
     rows, skipped : int
-        Rows read, and those among them that were skipped.
+        Rows read, and how many of them were skipped.
     lacking : Counter
         By column, the rows skipped because its value was missing.
     sources : list of str
         The files read so far.
     utc : bool
-        Whether times carry a zone; they are then given in UTC.
+        Whether times carry a zone; they are then in UTC.
     settled, labelled : bool
-        Whether it is known which column is what, and what the classes are.
+        Whether the columns and the classes are known.
     warnings : DataWarnings
-        Problems of the rows so far; :meth:`data_warnings` has them in sentences.
+        Problems of the rows so far; :meth:`data_warnings` describes them.
     """
 
-    names_source = False  # whether a sentence about the columns begins with the name of the source
+    names_source = False  # whether messages about columns name the source
 
-    cohorts: Cohorts | None = None  # of labels that come later, in the order of their predictions
+    cohorts: Cohorts | None = None  # with late labels, in the order of predictions
     ripe = 0
 
     def __init__(
@@ -166,11 +166,11 @@ class Events:
 
     @property
     def positive(self) -> Hashable:
-        """The positive label of two, as asked for or as guessed; None where there are more."""
+        """The positive label of two, given or inferred; None for more classes."""
         return self.labels.values[1] if len(self.labels.values) == 2 else None
 
     def settle(self, columns: Columns) -> None:
-        """Go on with the columns of an earlier reading, without a look at the names that are there."""
+        """Use the columns of an earlier reading without checking the names again."""
         self.columns, self.settled = columns, True
         self.door = Door(self.door.encoder, columns, self.threshold, self.bad)
         self.keys = self.door.names
@@ -179,7 +179,7 @@ class Events:
         return self._batches(self.tables())
 
     def ahead(self) -> Iterator[Batch]:
-        """Iterate with the next batches in the making: tables are read in one thread and turned into codes in another.
+        """Read ahead: one thread reads tables, another encodes them.
 
         Examples
         --------
@@ -190,12 +190,12 @@ class Events:
         return prefetch(self._batches(prefetch(self.tables())))
 
     def reread(self, extra: Sequence[str]) -> Events:
-        """The same source once more, with more columns."""
+        """The same source again, with additional columns."""
         columns, positive = replace(self.columns, extra=tuple(extra)), self._positive
         return Events(self._source, columns, self.labels, self._threshold, self.bad, None, positive, self.max_line)
 
     def tables(self) -> Iterator[Table]:
-        """What is read, before it is turned into codes."""
+        """The tables, before encoding."""
         from fourrates.io.sources import tables  # which read the columns settled here
 
         return tables(self._source, self)
@@ -207,7 +207,7 @@ class Events:
     # From names to columns ----------------------------------------------------------------------------------
 
     def resolve(self, names: Sequence[str], times: Sequence[str] = (), source: str = "") -> Columns:
-        """Settle which column is what among `names`; a time is guessed only among those that look like `times`."""
+        """Choose columns among `names`; only those in `times` can become the time."""
         where = f"{source}: " if source else ""
         asked = self.columns
         for name in asked.used():
@@ -231,7 +231,7 @@ class Events:
         return columns
 
     def _guess(self, names: Sequence[str], where: str) -> Columns:
-        """The columns asked for, and those without which nothing can be read."""
+        """The columns asked for, with required ones inferred."""
         columns = self.columns
         if columns.truth is None and columns.pred is None and columns.score is None and self._threshold is None:
             pair = guess_pair(names)
@@ -252,7 +252,7 @@ class Events:
         return replace(columns, **{kind: guess_column(kind, names, columns.used())})  # type: ignore[arg-type]
 
     def _guess_pred(self, columns: Columns, names: Sequence[str]) -> Columns:
-        """With a column of predictions, or of scores where there is none or a threshold is given."""
+        """Add a prediction column, or a score column if there is none or a threshold is given."""
         if columns.score is None and self._threshold is None:
             columns = self._guess_kind(columns, "pred", names)
         return self._guess_kind(columns, "score", names) if columns.pred is None else columns
@@ -279,7 +279,7 @@ class Events:
         self.door.encoder = LabelEncoder(self.labels)
 
     def learn_labels(self, tables: Iterable[Table]) -> None:
-        """Take the labels from what stands in tables; all of one kind, or 0 and 1 where these are among them."""
+        """Infer the labels from tables: all of one kind, or 0 and 1 if these occur."""
         truths: Counter[Hashable] = Counter()
         preds: Counter[Hashable] = Counter()
         source, rows = "", 0
@@ -292,11 +292,11 @@ class Events:
         self.take_labels(truths, preds, source, rows)
 
     def take_labels(self, truths: Counter[Hashable], preds: Counter[Hashable], source: str, rows: int) -> None:
-        """Settle the labels: those that stand in so many of the first `rows` rows of a source."""
+        """Set the labels from counts over the first `rows` rows of a source."""
         met = truths | preds
         self.labelled = True
         is_mistake = {0, 1} <= met.keys() and not all(isinstance(label, int) for label in met)
-        if met.keys() <= {0, 1} or is_mistake:  # a word among 0 and 1 is refused with its row
+        if met.keys() <= {0, 1} or is_mistake:  # a word among 0 and 1 is rejected with its row
             self._set_labels((0, 1))
             return
         if not 2 <= len(met) <= CLASSES:
@@ -318,7 +318,7 @@ class Events:
         self._say(f"classes from the data: {told}")
 
     def _rarer(self, labels: Sequence[Hashable], truths: Counter[Hashable]) -> Hashable:
-        """The one of two words that is much rarer among the true labels, and so likelier to be what is looked for."""
+        """The label that is much rarer among the true ones, and so likely the positive one."""
         if self._positive is not None or len(labels) != 2 or not all(isinstance(label, str) for label in labels):
             return None
         rarer, other = sorted(labels, key=lambda label: truths[label])
@@ -326,7 +326,7 @@ class Events:
 
     @property
     def threshold(self) -> float:
-        """The score from which on the positive label is predicted."""
+        """The lowest score that predicts the positive label."""
         return 0.5 if self._threshold is None else self._threshold
 
     # From columns to codes ----------------------------------------------------------------------------------
@@ -344,7 +344,7 @@ class Events:
         if self.bad == "reject" and (first := bad.first) is not None:
             raise self.rejection(table, first)
         batch = self.door.batch(reading, table)
-        # Counted when nothing can be wrong with the table any more: a rejected one may be read again in parts.
+        # Count only once the table is accepted: a rejected one may be read again in parts.
         self.rows += table.size
         self.skipped += len(bad)
         self.lacking += bad.lacking()
@@ -359,13 +359,13 @@ class Events:
             yield batch
 
     def times_in(self, table: Table, name: str) -> tuple[Times, bool]:
-        """The times of a table alone, NaT where a value is none, and whether they carry a zone."""
+        """The times of a table, NaT if invalid, and whether they carry a zone."""
         times, utc, _ = self.door.clock.read(checked_column(table.data[name], name, validate=not table.sound))
         self._note_clock()
         return times, utc
 
     def _note_clock(self) -> None:
-        """Keep what the first times of the source have shown: how dates are written, what numbers count."""
+        """Keep the date order and the epoch unit that the first times show."""
         clock, columns = self.door.clock, self.columns
         if clock.dates is not None and columns.dates is None:
             self._say(f"dates in column {columns.time!r} have the {clock.dates} first")
@@ -373,7 +373,7 @@ class Events:
             self.columns = replace(columns, dates=clock.dates, unit=clock.unit)
 
     def data_warnings(self) -> dict[str, str]:
-        """A sentence about each problem of what was read, by its topic."""
+        """A sentence about each data problem, by topic."""
         left_out = skipped(self.rows, self.skipped, self.warnings.unlabelled)
         threshold = None if self.columns.score is None else self.threshold
         return {
@@ -382,7 +382,7 @@ class Events:
         }
 
     def rejection(self, table: Table, bad: BadRow) -> InputError:
-        """The error for a bad row, with the option that would help where the labels are not what was expected."""
+        """The error for a bad row, with an option that may help if its label is unexpected."""
         from shlex import quote
 
         columns = [name for name in (self.columns.truth, self.columns.pred) if name is not None]
@@ -400,7 +400,7 @@ def classes_of(table: Table | None, name: str | None) -> Counter[Hashable]:
 
 
 def guess_pair(names: Sequence[str]) -> tuple[str, str] | None:
-    """A column of predictions that is called after one of labels, as in queue and predicted_queue, and that one."""
+    """A prediction column named after a label column, and that column: predicted_queue and queue."""
     plain = {_plain(name): name for name in names}
     pairs = [
         (plain[known], name)
@@ -412,7 +412,7 @@ def guess_pair(names: Sequence[str]) -> tuple[str, str] | None:
 
 
 def guess_column(kind: str, names: Sequence[str], taken: Sequence[str]) -> str | None:
-    """The column that by its name is of a kind in `NAMES`, among those that are not taken."""
+    """The unused column whose name marks it as of a kind in `NAMES`."""
     plain = {_plain(name): name for name in reversed(names) if name not in taken}
     return next((plain[_plain(known)] for known in NAMES[kind].split() if _plain(known) in plain), None)
 
@@ -422,6 +422,6 @@ def _plain(name: str) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names for a message, not too many of them."""
+    """Names for a message, shortened if there are many."""
     shown = ", ".join(repr(name) for name in names[:12])
     return shown + (f" and {len(names) - 12} more" if len(names) > 12 else "")

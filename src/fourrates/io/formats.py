@@ -1,4 +1,4 @@
-"""One reader a format: CSV, JSON lines, Parquet, Arrow."""
+"""Readers for CSV, JSON lines, Parquet and Arrow."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
     from fourrates.io.events import Events
     from fourrates.io.history import NewPart
 
-ROWS = 1 << 18  # in a batch, where the format lets us choose
+ROWS = 1 << 18  # per batch, if the format lets us choose
 DELIMITERS = (",", "\t", ";", "|")
 HEADER_LINE = re.compile(rb"\s*[^\r\n]*[\r\n]*")
-NO_HEADER = ("y_true", "y_pred")  # the columns of a CSV file that begins with values
+NO_HEADER = ("y_true", "y_pred")  # columns of a CSV file without a header
 
 
 def seekable_tables(kind: str, file: Any, source: str, events: Events) -> Iterator[Table]:
     """Tables of a Parquet or Arrow file, read from its end."""
     pa = pyarrow("pyarrow")
     if kind == "ipc file":
-        # Read, not mapped: a map that another process cuts short or changes under our hands would end this one.
+        # Read, not mapped: if another process truncated or changed a mapped file, this one could crash.
         reader = pa.ipc.open_file(pa.OSFile(file.name) if isinstance(file.name, str) else file)
         batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
         yield from _stream_tables(reader.schema, batches, source, events)
@@ -69,7 +69,7 @@ def _stream_tables(schema: Any, batches: Iterator[Any], source: str, events: Eve
 
 
 def _resolve_arrow(schema: Any, first: Any, source: str, events: Events) -> list[str]:
-    """The columns used; of text, the first value says whether it is a time."""
+    """The columns used; the first value of a text column shows whether it is a time."""
     times = [field.name for field in schema if str(field.type).startswith(("timestamp", "date"))]
     if first is not None and first.num_rows and events.columns.time is None and not events.settled:
         times += [name for name in _texts(schema) if looks_like_time(_first_value(first.column(name), source))]
@@ -77,7 +77,7 @@ def _resolve_arrow(schema: Any, first: Any, source: str, events: Events) -> list
 
 
 def _texts(schema: Any) -> list[str]:
-    """The columns of text whose names are theirs alone."""
+    """Text columns with unique names."""
     kinds = ("string", "large_string", "string_view")
     return [field.name for field in schema if str(field.type) in kinds and schema.names.count(field.name) == 1]
 
@@ -92,7 +92,7 @@ def _first_value(column: Any, source: str) -> Any:
 
 
 def _record_tables(batches: Iterable[Any], names: list[str], source: str) -> Iterator[Table]:
-    """Tables of the columns used, each validated in full before a value is read: a wrong offset reads anywhere."""
+    """Tables of the columns used, fully validated first: a wrong offset could read any memory."""
     pa = pyarrow("pyarrow")
     first = 1
     try:
@@ -109,7 +109,7 @@ def _record_tables(batches: Iterable[Any], names: list[str], source: str) -> Ite
 
 
 def csv_tables(stream: Any, head: bytes, source: str, events: Events, part: NewPart | None = None) -> Iterator[Table]:
-    """Tables of a CSV file with any of the usual delimiters; of its new lines where only a part is to be read."""
+    """Tables of a CSV file with any usual delimiter; `part` limits them to new rows."""
     header, delimiter = read_header(head, source, events)
     first = 1 if part is None else part.rows + 1
     if part is not None:
@@ -141,10 +141,10 @@ def csv_tables(stream: Any, head: bytes, source: str, events: Events, part: NewP
 
 
 def csv_columns(text: bytes, names: list[str], delimiter: str, events: Events, bad: list[Any]) -> dict[str, Any]:
-    """The columns that are used of some rows of CSV, read by pyarrow; a row with too many or few fields goes to `bad`.
+    """Columns of some CSV rows, read by pyarrow; rows with too many or few fields go to `bad`.
 
-    Labels, keys and ids are text; of scores and times pyarrow finds the type. No thread is left behind, as it is by
-    pyarrow's own reader of streams.
+    Labels, keys and ids are text; pyarrow infers the type of scores and times. Unlike pyarrow's own stream reader, this
+    leaves no thread behind.
     """
     pa, pc = pyarrow("pyarrow"), pyarrow("pyarrow.csv")
     columns = events.columns
@@ -185,7 +185,7 @@ def csv_columns(text: bytes, names: list[str], delimiter: str, events: Events, b
 
 
 def _whole_rows(stream: Any, longest: int) -> Iterator[bytes]:
-    """The rows of a stream, a megabyte or so at a time. A line end between quotes does not end a row."""
+    """Rows of a stream, about a megabyte at a time; a quoted line end does not end a row."""
     rest = b""
     while block := stream.read(BLOCK):
         block = rest + block
@@ -198,10 +198,10 @@ def _whole_rows(stream: Any, longest: int) -> Iterator[bytes]:
 
 
 def _end_of_rows(text: bytes) -> int:
-    """Where the last row ends that is there as a whole; 0 if none is."""
+    """Where the last complete row ends; 0 if there is none."""
     end = len(text)
     pieces = text.split(b'"')
-    for place in range(len(pieces) - 1, -1, -1):  # every second piece stands between quotes
+    for place in range(len(pieces) - 1, -1, -1):  # every second piece is quoted
         if place % 2 == 0 and (at := pieces[place].rfind(b"\n")) >= 0:
             return end - len(pieces[place]) + at + 1
         end -= len(pieces[place]) + 1
@@ -209,7 +209,7 @@ def _end_of_rows(text: bytes) -> int:
 
 
 def _check_utf8(column: Any) -> None:
-    """Raise if a string is not UTF-8. One look at all bytes settles it where they are ASCII, as they mostly are."""
+    """Raise if a string is not UTF-8; one look at all bytes suffices for ASCII, the common case."""
     data = column.buffers()[-1] if str(column.type) == "string" else None
     if data is not None and data.size and np.frombuffer(data, np.uint8).max() >= 128:
         column.validate(full=True)
@@ -219,7 +219,7 @@ def _check_utf8(column: Any) -> None:
 class Header:
     names: list[str]
     first: list[str]  # the first row of values
-    there: bool = True  # false: the file begins with values, the names are ours
+    there: bool = True  # false: no header, so the names are ours
 
 
 def read_header(head: bytes, source: str, events: Events) -> tuple[Header, str]:
@@ -247,7 +247,7 @@ def read_header(head: bytes, source: str, events: Events) -> tuple[Header, str]:
 
 
 def _line(source: str, row: int, delimiter: str, header: bool) -> int:
-    """The line that the row stands in: blank lines and quoted line ends make it differ from the row."""
+    """The line of a row; blank lines and quoted line ends make the two differ."""
     if not os.path.exists(source):  # a pipe cannot be read again
         return row + header
     with opened(source)[0] as stream:
@@ -263,7 +263,7 @@ def _line(source: str, row: int, delimiter: str, header: bool) -> int:
 
 
 def json_tables(stream: Any, source: str, events: Events, part: NewPart | None = None) -> Iterator[Table]:
-    """Tables of a file of JSON lines; of its new lines where only a part is to be read."""
+    """Tables of a JSON lines file; `part` limits them to new lines."""
     buffer, first, row = LineBuffer(events.max_line), 1, 1
     if part is not None:
         stream, first, row = part.text(), part.lines + 1, part.rows + 1
@@ -283,10 +283,7 @@ def json_tables(stream: Any, source: str, events: Events, part: NewPart | None =
 
 
 def json_table(lines: list[bytes], source: str, first: int, row: int, events: Events) -> Iterator[Table]:
-    """A table of some JSON lines, given the numbers of the first line and of the first row; none if all are blank.
-
-    A value that a record lacks is a missing one.
-    """
+    """A table of JSON lines, numbered from line `first` and row `row`; nothing if all are blank."""
     numbers = np.arange(first, first + len(lines))
     used = events.columns.used() if events.settled else None
     data = None if used is None else _decoded_columns(lines, tuple(dict.fromkeys(used)))
@@ -307,7 +304,7 @@ def json_table(lines: list[bytes], source: str, first: int, row: int, events: Ev
 
 
 def _decoded_columns(lines: list[bytes], names: tuple[str, ...]) -> dict[str, list[Any]] | None:
-    """Some values of JSON objects, by name; None if a line has to be looked at, as one with NaN has."""
+    """Named values of JSON objects; None if a line needs a closer look, such as one with NaN."""
     records = _decoded(lines, _decoder(names).decode)
     if records is None:
         return None
@@ -316,7 +313,7 @@ def _decoded_columns(lines: list[bytes], names: tuple[str, ...]) -> dict[str, li
 
 @functools.lru_cache(maxsize=8)
 def _decoder(names: tuple[str, ...]) -> Any:
-    """Decodes a list of objects with these names, and skips whatever else is in them."""
+    """A decoder for lists of objects with these names; it skips all others."""
     import msgspec
 
     fields = [(f"_{at}", Any, None) for at in range(len(names))]
@@ -325,7 +322,7 @@ def _decoder(names: tuple[str, ...]) -> Any:
 
 
 def _decoded(lines: list[bytes], decode: Callable[[bytes], Any]) -> list[Any] | None:
-    """What each line holds, all decoded at once; None if one of them is not JSON."""
+    """The decoded lines; None if one of them is not JSON."""
     try:
         records: list[Any] = decode(b"[" + b",".join(lines) + b"]")
     except (ValueError, RecursionError):
@@ -334,7 +331,7 @@ def _decoded(lines: list[bytes], decode: Callable[[bytes], Any]) -> list[Any] | 
 
 
 def line_of(lines: npt.NDArray[np.int64], first: int) -> Callable[[int], str]:
-    """Says in which line a row stands, given the lines of the rows from `first` on."""
+    """A function from a row to its line, given the lines of the rows from `first` on."""
     return lambda row: f"line {lines[row - first]}"
 
 

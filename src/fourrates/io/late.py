@@ -1,8 +1,8 @@
-"""Two sources, predictions and labels that come later, to batches of events: rows are brought together by id.
+"""Join predictions and late labels from two sources by id.
 
-:func:`joined` reads both as :func:`~fourrates.io.read` does and gives :class:`Joined`: the
-:class:`~fourrates.io.Events` of the predictions, each with its label, and in the end the counts of what still waits,
-what came twice and what never had a counterpart.
+:func:`joined` reads both as :func:`~fourrates.io.read` does. It gives :class:`Joined`: the
+:class:`~fourrates.io.Events` of the predictions with their labels, and counts of rows that wait, repeat or have no
+counterpart.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from fourrates.labels import Codes
 
 Order = Literal["prediction", "arrival"]
-ROW_BITS = 40  # of a tag: the row of a prediction, counted over all files; above them its segment and version
+ROW_BITS = 40  # bits of a tag for the row of a prediction, counted over all files; segment and version are above
 
 
 def joined(
@@ -58,30 +58,30 @@ def joined(
     history: History | None = None,
     cohorts: Cohorts | None = None,
 ) -> Joined:
-    """Batches of events from predictions and labels that stand in different places.
+    """Join predictions and labels from two sources.
 
-    Events come in the order of their predictions, with their times, so that a change is dated by when it happened: all
-    are read before the first comes. In the order of arrival an event happens when both its rows are there: rows are
-    taken in the order of their times if both have them, else in the order of the source that has.
+    By default events are in the order of their predictions, so that a change is dated by when it happened; everything
+    is read before the first batch. In the order of arrival an event happens when both its rows are there: rows are read
+    by time if both sources have times, else all of one source is read first.
 
     Parameters
     ----------
     predictions, labels_from
         Sources as for :func:`~fourrates.io.read`.
     columns : Columns, optional
-        Of the predictions: `id`, `pred` or `score`, `time`, `by`. What is left out is guessed.
+        Of the predictions: `id`, `pred` or `score`, `time`, `by`; inferred if not given.
     label_columns : Columns, optional
-        Of the labels: `id`, `truth`, `time`. An `id` that is left out is that of the predictions.
+        Of the labels: `id`, `truth`, `time`. The default `id` is that of the predictions.
     labels, positive, threshold, bad, max_line, say
         As for :func:`~fourrates.io.read`.
     max_waiting, max_wait
         As for :class:`~fourrates.LabelJoin`; `max_wait` needs a time in both sources.
     order : {"prediction", "arrival"}
-        Which event comes first.
+        How events are ordered.
     history : History, optional
         The files that were read before.
     cohorts : Cohorts, optional
-        What an earlier reading left; with `history`, in the order of predictions.
+        The state of an earlier reading; with `history`, in the order of predictions.
 
     Examples
     --------
@@ -118,7 +118,7 @@ class _Rows(NamedTuple):
 
 
 class _Side(Events):
-    """One of the two sources: columns to ids, codes and times."""
+    """One source: columns to ids, codes and times."""
 
     names_source = True
     join: LabelJoin
@@ -127,7 +127,7 @@ class _Side(Events):
     _last = 0  # row met, counted over all files
 
     def start(self, id_name: str | None) -> Iterator[Table]:
-        """Open the source far enough to know its columns; the tables."""
+        """Read far enough to know the columns; returns the tables."""
         if self.columns.id is None:
             self.columns = replace(self.columns, id=id_name)
         self._sorts: dict[int, int] = {}  # segment and version, numbered
@@ -146,7 +146,7 @@ class _Side(Events):
         return columns
 
     def rows_of(self, table: Table, timed: bool) -> _Rows:
-        self.first = None  # it need not be held
+        self.first = None  # release it
         self._note_source(table)
         self.rows += table.size
         name = self.columns.id
@@ -180,7 +180,7 @@ class _Side(Events):
     def _tags(
         self, rows: Any, keys: Any, versions: Any, times: npt.NDArray[np.float64] | None, source: str
     ) -> npt.NDArray[np.int64]:
-        """What comes back with the pair of each row: by default the row, counted over all files, and of which kind."""
+        """The tag of each row: by default its number over all files, with its segment and version."""
         if keys is None and versions is None:
             return np.asarray(rows)
         sort = np.zeros(rows.size, np.int64) if keys is None else keys
@@ -201,7 +201,7 @@ class _Side(Events):
         self._last = self.bases[-1] + int(table.rows[-1]) if table.size else self._last
 
     def _moments(self, given: Times, utc: bool) -> npt.NDArray[np.float64]:
-        """Times in microseconds that never run backwards: what is earlier, or unknown, has the latest before it."""
+        """Times in microseconds that never run backwards: an earlier or unknown one gets the latest before it."""
         self.utc |= utc
         micros = np.where(np.isnat(given), -np.inf, given.astype(np.int64).astype(np.float64))
         if micros.size:
@@ -212,7 +212,7 @@ class _Side(Events):
 
 
 class _Labels(_Side):
-    """What the events turned out to be."""
+    """The source of the labels."""
 
     def _guess(self, names: Sequence[str], where: str) -> Columns:
         columns = self._guess_kind(super()._guess(names, where), "truth", names)
@@ -225,20 +225,19 @@ class _Labels(_Side):
 
 
 class Joined(_Side):
-    """The batches of predictions and of labels brought together. Iterate over it once.
+    """Batches of joined predictions and labels. Iterate over it once.
 
-    It is the :class:`~fourrates.io.Events` of the predictions: rows and source of a batch are theirs. Its times are
-    theirs too, or in the order of arrival those at which the pairs were complete; `rows`, `skipped` and `sources` are
-    of both.
+    Rows and source of a batch are those of the predictions. So are its times, except in the order of arrival: there an
+    event's time is when its pair was complete. `rows`, `skipped` and `sources` cover both sources.
 
     Attributes
     ----------
     join : LabelJoin
-        What waits, and the counts.
+        Holds waiting predictions and labels, and the counts.
     cohorts : Cohorts or None
-        What waits and what is not ripe, in the order of predictions.
+        Waiting predictions and unripe pairs, in the order of predictions.
     ripe : int
-        With `history`, how many of the batches are ripe: those behind them come again the next time, with more labels.
+        With `history`, how many batches are ripe; later ones are read again next time, with more labels.
     """
 
     def attach(
@@ -276,7 +275,7 @@ class Joined(_Side):
 
     @property
     def predicted(self) -> Times | None:
-        """When the predictions that are held were made: how many there are a day; None in the order of arrival."""
+        """When held predictions were made, which shows how many there are a day; None in the order of arrival."""
         return None if self.cohorts is None or self.columns.time is None else self.cohorts.times
 
     def _guess(self, names: Sequence[str], where: str) -> Columns:
@@ -308,7 +307,7 @@ class Joined(_Side):
     def _in_order(
         self, cohorts: Cohorts, predictions: Iterator[_Rows], labels: Iterator[_Rows], timed: tuple[bool, bool]
     ) -> Iterator[Batch]:
-        """All events in the order of their predictions; of a source that is read again, what is ripe first."""
+        """All events in the order of their predictions; if the source will be read again, ripe ones first."""
         for _ in self._as_they_come(predictions, labels, timed):
             pass  # pairs go to the cohorts
         keyed, until = self.columns.by is not None, cohorts.ripe_until() if self.history is not None else None
@@ -334,7 +333,7 @@ class Joined(_Side):
             yield from self._one_side(predictions, False)
 
     def _late_rows(self, tables: Iterator[Table], timed: bool) -> Iterator[_Rows]:
-        """The rows of the labels, counted here as well."""
+        """Label rows, counted here too."""
         late = self._late
         for table in tables:
             before = late.skipped
@@ -357,12 +356,12 @@ class Joined(_Side):
             self.cohorts.join = self.join
 
     def data_warnings(self) -> dict[str, str]:
-        """A sentence about each problem of what was read, by its topic."""
+        """A sentence about each data problem, by topic."""
         unmatched = self._unmatched()
         return {**({"unmatched": unmatched} if unmatched else {}), **super().data_warnings()}
 
     def _unmatched(self) -> str:
-        """What found no counterpart, in a sentence, if anything is like that."""
+        """A sentence about rows without a counterpart, if there are any."""
         counts = self.counts
         told = (
             (counts["waiting"], "prediction waits", "predictions wait", "for a label"),
@@ -375,16 +374,16 @@ class Joined(_Side):
         return ", ".join(f"{n:,} {one if n == 1 else many} {rest}" for n, one, many, rest in told if n)
 
     def _one_side(self, parts: Iterator[_Rows], is_label: bool) -> Iterator[Batch]:
-        """All rows of one side; the clock stands still, since the other side has no time."""
+        """All rows of one side; the clock does not move, since the other side has no times."""
         for rows in parts:
             yield from self._pair(rows, np.full(rows.codes.size, is_label), clocked=False)
 
     def _by_time(self, predictions: Iterator[_Rows], labels: Iterator[_Rows]) -> Iterator[Batch]:
-        """Rows of both sides in the order of their times; a prediction before a label of the same moment."""
+        """Rows of both sides by time; at equal times, predictions first."""
         one, other = _Queue(predictions), _Queue(labels)
         while one.fill() | other.fill():
             horizon = min(one.known_up_to, other.known_up_to)
-            # More predictions of this very moment may follow: then its labels wait for them.
+            # More predictions of the same time may follow: its labels wait for them.
             last = one.known_up_to > horizon or one.ended
             parts = [(one.pop(horizon, True), False), (other.pop(horizon, last), True)]
             there = [(rows, is_label) for rows, is_label in parts if rows is not None]
@@ -407,7 +406,7 @@ class Joined(_Side):
             self.cohorts.pair(pairs, rows.times[pairs.positions] if label_timed else None)  # type: ignore[index]
 
     def _pair_batches(self, pairs: Pairs, times: Times | None) -> Iterator[Batch]:
-        """The pairs as batches, one for each stretch of one file of predictions."""
+        """Batches of pairs, each from one stretch of one prediction file."""
         rows = pairs.tags & (1 << ROW_BITS) - 1
         keys = versions = None
         if self._sorts:
@@ -433,7 +432,7 @@ class Joined(_Side):
 
 
 class _Queue:
-    """Rows of one side that were read and not yet joined, in the order of their times."""
+    """Unjoined rows of one side, in order of time."""
 
     def __init__(self, parts: Iterator[_Rows]) -> None:
         self._parts = parts
@@ -442,7 +441,7 @@ class _Queue:
         self.ended = False
 
     def fill(self) -> bool:
-        """Read on if nothing is left; whether there is something."""
+        """Read more if empty; whether there are rows."""
         while not self.ended and self._at == self._times.size:
             rows = next(self._parts, None)
             if rows is None:
@@ -454,7 +453,7 @@ class _Queue:
 
     @property
     def known_up_to(self) -> float:
-        """Every row before this time has been read."""
+        """All rows before this time have been read."""
         return np.inf if self.ended else float(self._times[-1])
 
     def pop(self, horizon: float, inclusive: bool) -> _Rows | None:
@@ -464,7 +463,7 @@ class _Queue:
 
 
 def _texts(column: Any) -> tuple[Any, Mask | None]:
-    """Ids as text, so that 17 in one file is "17" in another, and where one is missing."""
+    """Ids as text, so that 17 equals "17" in another file, and where one is missing."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "iu":
         pa = pyarrow("pyarrow")
         return pa.array(column).cast(pa.string()), None
@@ -477,7 +476,7 @@ def _texts(column: Any) -> tuple[Any, Mask | None]:
 
 
 def _dates(micros: npt.NDArray[np.float64]) -> Times:
-    """Moments as dates; those before the first known one are unknown."""
+    """Moments as dates; unknown before the first known one."""
     known = np.isfinite(micros)
     whole = np.where(known, micros, 0).astype(np.int64).view("M8[us]")
     return np.where(known, whole, np.datetime64("NaT", "us"))

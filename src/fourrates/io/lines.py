@@ -1,16 +1,16 @@
-"""Bytes to whole lines, in linear time and bounded memory, in whatever pieces the bytes arrive."""
+"""Split bytes into whole lines, in linear time and bounded memory."""
 
 from __future__ import annotations
 
 from fourrates.events.rows import InputError
 
-MAX_LINE = 1 << 24  # bytes; a line that is longer is no line of events
+MAX_LINE = 1 << 24  # bytes; a longer line cannot be an event
 
 
 class LineBuffer:
     r"""Keeps the beginning of a line until its end arrives.
 
-    Of a line longer than `limit` bytes one byte more than that is kept, by which :func:`check_length` finds it.
+    At most one byte beyond `limit` is kept of a line, so that :func:`check_length` can find it.
 
     Examples
     --------
@@ -24,7 +24,7 @@ class LineBuffer:
 
     def __init__(self, limit: int = MAX_LINE) -> None:
         self.limit = limit
-        self.size = 0  # bytes taken since the last end of a line, those let go included
+        self.size = 0  # bytes since the last line end, dropped ones included
         self._pieces: list[bytes] = []
         self._kept = 0
 
@@ -58,7 +58,7 @@ class LineBuffer:
 
 
 def check_length(lines: list[bytes], limit: int, source: str, first: int) -> None:
-    """Raise if one of the lines, the first of which has this number, is longer than `limit` bytes."""
+    """Raise if a line is longer than `limit` bytes; `first` is the number of the first line."""
     if max(map(len, lines), default=0) > limit:
         at = next(i for i, line in enumerate(lines) if len(line) > limit)
         raise InputError(f"{source}, line {first + at}: longer than {limit:,} bytes (--max-line)")

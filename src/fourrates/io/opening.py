@@ -18,7 +18,7 @@ class Chain(io.RawIOBase):
 
     def __init__(self, head: bytes, rest: Any) -> None:
         self.head, self.rest = head, rest
-        self._some = getattr(rest, "read1", rest.read)  # what is there, rather than all that is asked for
+        self._some = getattr(rest, "read1", rest.read)  # available bytes, rather than all that are requested
 
     def readable(self) -> bool:
         return True
@@ -36,11 +36,11 @@ class Chain(io.RawIOBase):
         return bytes(found)
 
     def read1(self, size: int, /) -> bytes:
-        """What is there, `size` bytes at most; nothing at the end."""
+        """Up to `size` available bytes; none at the end."""
         if self.head:
             taken, self.head = self.head[:size], self.head[size:]
             return taken
-        # A forged length may ask for more than there is memory: room is made for what comes, not for what is asked for.
+        # A forged length may exceed memory: allocate for the bytes that arrive, not for those requested.
         return bytes(self._some(min(size, BLOCK)))
 
     def readinto(self, buffer: Any) -> int:
@@ -55,7 +55,7 @@ class Chain(io.RawIOBase):
 
 
 def opened(path: str) -> tuple[Any, bool]:
-    """A stream of the bytes in a file, unpacked, and whether these are the file as it lies on the disk."""
+    """A stream of a file's bytes, unpacked, and whether the file was not packed."""
     try:
         raw = _standard_input() if path == "-" else open(path, "rb")  # noqa: SIM115 (closed by the reader)
         stream = Chain(b"", raw)
@@ -70,7 +70,7 @@ def opened(path: str) -> tuple[Any, bool]:
 
 
 def _standard_input() -> Any:
-    """Without a buffer, which a thread that waits for a silent pipe would hold on to, and the interpreter not end."""
+    """The standard input unbuffered: a thread waiting in a buffered read would keep the interpreter from ending."""
     if sys.stdin is None:
         raise InputError("standard input: closed")
     return open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)
@@ -92,7 +92,7 @@ def spooled(stream: Any) -> Any:
 
 
 def is_text(head: bytes) -> bool:
-    """Whether these bytes can be the beginning of a text in UTF-8."""
+    """Whether these bytes may begin a UTF-8 text."""
     if b"\0" in head:
         return False
     try:
@@ -103,6 +103,6 @@ def is_text(head: bytes) -> bool:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says, in one line."""
+    """The first line of an error message."""
     text = str(error).strip().splitlines() or [type(error).__name__]
     return text[0][:1].lower() + text[0][1:]

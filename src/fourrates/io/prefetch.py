@@ -1,7 +1,7 @@
-"""Make the next items in a thread while the present one is worked on.
+"""Make the next items in a thread while the current one is processed.
 
-Such a thread asks for the interpreter now and then, and one that does so while the interpreter is ending aborts the
-process. So each is ended before: when its reader is closed, or at exit.
+A thread that needs the interpreter while it shuts down aborts the process. So each thread is stopped first: when its
+reader is closed, or at exit.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
-WAITING = 2  # items made and not yet asked for
-PATIENCE = 1.0  # seconds for a thread to end; it takes longer only where a pipe is open and silent
+WAITING = 2  # items made ahead
+PATIENCE = 1.0  # seconds for a thread to end; only an open, silent pipe takes longer
 
 _open: weakref.WeakSet[Generator[Any, None, None]] = weakref.WeakSet()
 
@@ -29,10 +29,9 @@ def _close_all() -> None:
 
 
 def prefetch(items: Iterator[Item]) -> Iterator[Item]:
-    """Iterate in a thread of its own, a few items ahead; an error comes where the next item would have come.
+    """Iterate in a separate thread, a few items ahead; an error is raised in place of the next item.
 
-    Readers and detectors leave the interpreter to others while they work, so on two cores the time of the shorter one
-    vanishes.
+    Readers and detectors release the GIL while they work, so on two cores the shorter job costs no time.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Anything that holds events to tables: paths, frames, arrays, iterators; and which format a file has."""
+"""Find the tables in paths, frames, arrays or iterators, and the format of a file."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".pq", ".arrow", ".feather", ".ipc")
 PACKED = (".gz", ".bz2", ".zst", ".lz4")
-HEAD = 1 << 16  # bytes looked at to tell what a file is
+HEAD = 1 << 16  # bytes read to detect the format
 
 
 def tables(source: Any, events: Events) -> Iterator[Table]:
-    """What a source holds, table by table."""
+    """The tables of a source."""
     if isinstance(source, str | os.PathLike):
         source = [source]
     if isinstance(source, list | tuple) and source and all(isinstance(one, str | os.PathLike) for one in source):
@@ -66,7 +66,7 @@ def tables(source: Any, events: Events) -> Iterator[Table]:
 
 
 def _column(values: Any, name: str) -> Any:
-    """A column of a mapping; of types other than ours, such as a series, the array it makes of itself."""
+    """A column of a mapping; other types, such as series, as the arrays they convert to."""
     is_ours = isinstance(values, list | tuple | np.ndarray) or (
         hasattr(values, "null_count") and hasattr(values, "type")
     )
@@ -96,7 +96,7 @@ def _pair_tables(pairs: Iterator[Any]) -> Iterator[Table]:
 
 
 def paths(names: Sequence[str | os.PathLike[str]]) -> list[str]:
-    """Every file that paths, globs and folders stand for, in order; those of a glob or folder sorted by name."""
+    """All files of paths, globs and folders, in order; those of a glob or folder sorted by name."""
     found: list[str] = []
     for given in names:
         name = os.fspath(given)
@@ -117,13 +117,13 @@ def paths(names: Sequence[str | os.PathLike[str]]) -> list[str]:
 
 
 def _bare_suffix(name: str) -> str:
-    """The suffix that tells the format, behind that of the compression."""
+    """The suffix of the format, without that of the compression."""
     stem, suffix = os.path.splitext(name.lower())
     return os.path.splitext(stem)[1] if suffix in PACKED else suffix
 
 
 def _file_tables(path: str, events: Events) -> Iterator[Table]:
-    """The tables of a file; only what is new of one that was read before."""
+    """The tables of a file; only the new part of one read before."""
     if events.history is None or not os.path.isfile(path):
         yield from _tables_of(path, events, None)
     elif (part := events.history.begin(path)) is not None:
@@ -163,7 +163,7 @@ def _tables_of(path: str, events: Events, part: NewPart | None) -> Iterator[Tabl
 
 
 def _head(stream: Any, max_line: int, source: str) -> bytes:
-    """The bytes up to the end of the first line at least; fewer where they are no text."""
+    """The bytes up to the end of the first line at least; fewer if they are not text."""
     pieces: list[bytes] = []
     size = 0
     while more := stream.read(HEAD):

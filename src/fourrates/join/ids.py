@@ -1,7 +1,7 @@
-"""Ids of events to keyed fingerprints of 96 bits, so that what waits for a label takes the same room whatever its id.
+"""Ids as keyed fingerprints of 96 bits, so that long ids take no more memory.
 
-Ids are equal as Python's are: 2, 2.0 and numpy.int64(2) are one id, "2" is another, and so is b"2". An id is a number,
-text, bytes, a UUID, or a tuple of such. Nothing that is missing (None, nan, a null) is an id.
+Ids are equal as in Python: 2, 2.0 and numpy.int64(2) are one id, "2" is another, and so is b"2". An id is a number,
+text, bytes, a UUID, or a tuple of such. A missing value (None, nan, a null) is no id.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Texts:
 
 
 def fingerprints(hasher: Hasher, ids: Any) -> Fingerprints:
-    """The fingerprints of ids, or an error that names the first bad one and where it stands.
+    """The fingerprints of ids; an error names the first bad one and its position.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def _sound(ids: Any) -> Any:
 
 
 def _of_objects(hasher: Hasher, values: list[Any]) -> Fingerprints:
-    """One by one, in compiled code as far as they are text, bytes and integers; the list must be ours alone."""
+    """Fingerprint ids one by one, in compiled code for text, bytes and integers; the list must be private."""
     found = np.empty(len(values), FINGERPRINT)
     hasher.objects(values, bytes_of, found)
     return found
@@ -178,7 +178,7 @@ def _missing(value: Any, position: int) -> ValueError:
 
 
 def check_tags(tags: Any, size: int) -> npt.NDArray[np.int64]:
-    """What is given with ids, as integers of 64 bits, or an error that says what is wrong with it."""
+    """Tags as integers of 64 bits, or an error that names the problem."""
     values = np.asarray(tags)
     if values.shape != (size,):
         raise ValueError(f"tags has the shape {values.shape}, ids has {size} items")

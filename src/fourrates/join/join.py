@@ -1,8 +1,8 @@
-"""Predictions and late labels to pairs, by id and in any order.
+"""Match predictions and late labels by id, in any order.
 
-:class:`LabelJoin` holds a prediction until its label comes, and a label until its prediction does, and gives the pairs
-in the order in which they were completed. What it holds is bounded, in number and in time. It is the one piece of code
-behind late labels in the library, on the command line and in the service.
+:class:`LabelJoin` holds a prediction until its label arrives, and a label until its prediction does. It returns pairs
+in the order they were completed and holds a bounded number, for a bounded time. The library, the command line and the
+service all use it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from fourrates.labels import Codes
 
-MOST = 500_000_000  # that may wait or be remembered: positions in the table have 32 bits
+MOST = 500_000_000  # that may wait or be remembered: table positions have 32 bits
 KIND = "LabelJoin"
 PROGRESS = struct.Struct("<16s7qdd3q")  # key, counts, clock and its beginning, entries of each log
 UNITS: tuple[Unit | None, ...] = (None, "number", "date")
@@ -52,23 +52,23 @@ class _count:
 
 
 class LabelJoin:
-    """Wait for the label of a prediction, or for the prediction of a label, and give the pairs.
+    """Match predictions with their labels by id, whichever arrives first.
 
     Parameters
     ----------
     labels, positive
         As for the detectors.
     max_waiting : int
-        How many predictions wait for their label at most, and how many labels for their prediction. When one more
-        comes, the oldest leaves and is counted.
+        The most predictions waiting for a label, and the most labels waiting for a prediction. Beyond that the oldest
+        leaves and is counted.
     max_wait : float or timedelta, optional
-        How long anything waits, in the unit of the times: a number, or a timedelta where times are dates. Without it
-        only `max_waiting` bounds the wait.
+        How long anything waits: a number in the unit of the times, or a timedelta if times are dates. Without it, only
+        `max_waiting` bounds the wait.
     max_remembered : int, optional
-        How many ids are remembered after their pair was completed or their prediction left, so that a label that is
-        sent again counts as a repeat. Default: `max_waiting`. With `max_wait`, an id is remembered no longer than that.
+        How many ids are remembered after they were paired or left, so that a repeated label counts as a repeat.
+        Default: `max_waiting`. With `max_wait`, an id is remembered no longer than that.
     seed : int, optional
-        From 0 up to 2**128. The key of the fingerprints; random if it is not given. Results do not depend on it.
+        Key of the fingerprints, from 0 up to 2**128; random by default. Results do not depend on it.
 
     Attributes
     ----------
@@ -81,22 +81,21 @@ class LabelJoin:
     unmatched : int
         Labels that left without a prediction, for either reason.
     late_labels : int
-        Labels that came after their prediction had left.
+        Labels that arrived after their prediction had left.
     repeated_predictions, repeated_labels : int
-        Those whose id was met before. The first counts, whatever the others say.
+        Items whose id was seen before. The first one counts, even if the others differ.
 
     Notes
     -----
     - *Every prediction* is paired, waits, has expired, was displaced or is a repeat; *every label* is paired, waits, is
       unmatched, late or a repeat. The counts add up.
     - *Ids* are numbers, text, bytes, UUIDs or tuples of them, also mixed; NumPy, Arrow, pandas and polars columns.
-      Equal ids are one id, so 1, 1.0 and True are; "1" is another. What is kept of an id is a keyed fingerprint of 96
-      bits: among ten million of them a new id is taken for another with probability 1.3e-22.
-    - *Time* is what the calls say it is. The clock is the latest time given; it never runs backwards. What comes
-      without a time, or with an earlier one, waits from where the clock stands. What has waited exactly `max_wait` may
-      still be paired; what has waited longer leaves.
-    - *Memory*: 45 to 80 bytes for each that waits or is remembered.
-    - A batch gives what its items one at a time would have given. It is checked as a whole before anything is taken.
+      Equal ids are one id, so 1, 1.0 and True are; "1" is another. Only a keyed fingerprint of 96 bits is stored: among
+      ten million of them a new id is mistaken for another with probability 1.3e-22.
+    - *Time* is given by the calls. The clock is the latest time given and never runs backwards. An item without a time,
+      or with an earlier one, waits from the clock's time. Items may be paired up to `max_wait` later, inclusive.
+    - *Memory*: 45 to 80 bytes for each waiting or remembered item.
+    - A batch gives the same result as its items one at a time. It is checked in full before anything changes.
     - Two threads that use it at once get a RuntimeError.
 
     Examples
@@ -155,32 +154,32 @@ class LabelJoin:
     # Predictions and labels -----------------------------------------------------------------------------------
 
     def predict(self, ids: Any, y_pred: npt.ArrayLike, times: Any = None, tags: npt.ArrayLike | None = None) -> Pairs:
-        """Take predictions, and give the pairs whose labels were here already.
+        """Add predictions; returns the pairs whose labels were already here.
 
         Parameters
         ----------
         ids : array of ids
-            One a prediction.
+            One per prediction.
         y_pred : array of labels
-            What the classifier said.
+            The predicted labels.
         times : array of numbers or dates, or one for all, optional
-            When. A time that is missing is the clock's.
+            When each was made. A missing time is the clock's.
         tags : array of integers, optional
-            Anything of 64 bits to be handed back with the pair, such as the number of a stream.
+            Any number of 64 bits to return with the pair, such as that of a segment.
         """
         return self._take(ids, self._labels.encode(y_pred, "y_pred"), "y_pred", 0, times, tags)
 
     def label(self, ids: Any, y_true: npt.ArrayLike, times: Any = None) -> Pairs:
-        """Take labels, and give the pairs they complete.
+        """Add labels; returns the pairs they complete.
 
         Parameters
         ----------
         ids : array of ids
             As given to :meth:`predict`.
         y_true : array of labels
-            What the events turned out to be.
+            The true labels.
         times : array of numbers or dates, or one for all, optional
-            When the labels came.
+            When each arrived.
         """
         return self._take(ids, self._labels.encode(y_true, "y_true"), "y_true", 1, times, None)
 
@@ -192,16 +191,16 @@ class LabelJoin:
         times: Any = None,
         tags: npt.ArrayLike | None = None,
     ) -> Pairs:
-        """Take predictions that come with their labels, and give those whose id was not met before.
+        """Add predictions together with their labels; returns those whose id is new.
 
-        It is what :meth:`predict` and :meth:`label` of one id after the other give, in one step.
+        The same as :meth:`predict` and then :meth:`label` for each id, in one step.
 
         Parameters
         ----------
         ids : array of ids
-            One an event.
+            One per event.
         y_true, y_pred : array of labels
-            What the events turned out to be, and what the classifier had said.
+            The true and the predicted labels.
         times, tags
             As for :meth:`predict`.
         """
@@ -211,16 +210,16 @@ class LabelJoin:
     def replay(
         self, ids: Any, y: npt.ArrayLike, is_label: npt.ArrayLike, times: Any = None, tags: npt.ArrayLike | None = None
     ) -> Pairs:
-        """Take predictions and labels in one sequence, as a log of both has them.
+        """Add predictions and labels in one sequence, as a combined log has them.
 
         Parameters
         ----------
         ids : array of ids
-            One an item.
+            One per item.
         y : array of labels
-            What the classifier said, or what the event turned out to be.
+            The predicted or the true labels.
         is_label : array of bool
-            Which of the two it is.
+            Whether each item is a label.
         times, tags
             As for :meth:`predict`; the tag of a label does not matter.
         """
@@ -230,16 +229,16 @@ class LabelJoin:
         return self._take(ids, self._labels.encode(y, "y"), "y", sides.view(np.uint8), times, tags)
 
     def fingerprints(self, ids: Any) -> npt.NDArray[np.void]:
-        """Make fingerprints of ids, which every method takes in place of ids; another thread may do this beforehand."""
+        """Fingerprint ids in advance, possibly in another thread; every method accepts the result."""
         return fingerprints(self._hasher, ids)
 
     def expire(self, now: Any) -> int:
-        """Move the clock, let go of what has waited too long, and say how many predictions that were.
+        """Move the clock, drop items that waited too long, and return how many predictions those were.
 
         Parameters
         ----------
         now : number or date
-            As the times are.
+            In the unit of the times.
         """
         with self._alone():
             before = self.expired
@@ -286,7 +285,7 @@ class LabelJoin:
             self._busy.release()
 
     def _times(self, times: Any, size: int) -> npt.NDArray[np.float64] | None:
-        """Times as numbers, nan where they are missing; the first ones say whether they are numbers or dates."""
+        """Times as numbers, nan if missing; the first ones settle whether they are numbers or dates."""
         if times is None:
             return None
         found, unit = moments(times)
@@ -305,11 +304,11 @@ class LabelJoin:
         self._unit = unit
         return np.ascontiguousarray(found)
 
-    # How it stands --------------------------------------------------------------------------------------------
+    # Status ---------------------------------------------------------------------------------------------------
 
     @property
     def max_waiting(self) -> int:
-        """How many predictions wait at most, and how many labels."""
+        """The most predictions, and the most labels, that may wait."""
         return int(self.parameters["max_waiting"])
 
     @property
@@ -319,13 +318,13 @@ class LabelJoin:
 
     @property
     def max_remembered(self) -> int:
-        """How many ids are remembered that are done with."""
+        """How many paired or dropped ids are remembered at most."""
         given = self.parameters["max_remembered"]
         return self.max_waiting if given is None else int(given)
 
     @property
     def counts(self) -> dict[str, int]:
-        """What waits and what became of the rest, by name."""
+        """Counts of waiting items and of all outcomes, by name."""
         waiting, waiting_labels, _ = self._pending.sizes
         pairs, *others = zip(COUNTS, self._pending.counts, strict=True)
         return dict([pairs, ("waiting", waiting), ("waiting_labels", waiting_labels), *others])
@@ -342,7 +341,7 @@ class LabelJoin:
 
     @property
     def remembered(self) -> int:
-        """Ids that are done with and remembered."""
+        """Paired or dropped ids that are remembered."""
         return int(self._pending.sizes[2])
 
     pairs = _count("pairs", "Pairs completed.")
@@ -355,7 +354,7 @@ class LabelJoin:
 
     @property
     def waiting_since(self) -> float | datetime | None:
-        """Since when the oldest prediction waits, in the unit of the times; None if none waits or no time was given."""
+        """When the oldest waiting prediction was made; None if none waits or no time was given."""
         with self._alone():
             since = self._pending.oldest_time
         if math.isnan(since):
@@ -364,7 +363,7 @@ class LabelJoin:
 
     @property
     def waiting_tags(self) -> npt.NDArray[np.int64]:
-        """The tags of the predictions that wait for their label, in the order they came."""
+        """The tags of waiting predictions, in order of arrival."""
         with self._alone():
             return np.ascontiguousarray(self._pending.dump(0)["tag"])
 
@@ -382,11 +381,11 @@ class LabelJoin:
     # Copies and bytes -----------------------------------------------------------------------------------------
 
     def clone(self) -> Self:
-        """Make one with the same settings that has met nothing; ``copy.copy`` keeps what waits."""
+        """Make an empty copy with the same settings; ``copy.copy`` also copies waiting items."""
         return type(self)(**self.parameters)
 
     def to_bytes(self) -> bytes:
-        """Settings and all that waits or is remembered, versioned; :meth:`from_bytes` resumes from it."""
+        """Settings and all items, versioned; :meth:`from_bytes` resumes from it."""
         for label in self._labels.values:
             if type(label) not in (str, int, float, bool):
                 raise TypeError(f"to_bytes saves labels that are strings, numbers or bools, not {label!r}; pickle does")
@@ -396,7 +395,7 @@ class LabelJoin:
 
     @classmethod
     def from_bytes(cls, saved: bytes) -> Self:
-        """Bring back what :meth:`to_bytes` saved; bytes that it did not save are a ValueError."""
+        """Load the bytes of :meth:`to_bytes`; any others are a ValueError."""
         found = unpack(saved)
         if found.kind != KIND:
             raise ValueError(f"this is the state of {found.kind}, not of a {KIND}")
@@ -423,7 +422,7 @@ class LabelJoin:
         return progress + b"".join(log.astype(SAVED, copy=False).tobytes() for log in logs)
 
     def _restore(self, unit: Unit | None, state: bytes) -> None:
-        """Take over what `_dump` gave, after a look at every value."""
+        """Load the state that `_dump` made, checking every value."""
         key, *numbers = PROGRESS.unpack_from(state)
         counts, (now, began), sizes = tuple(numbers[:7]), numbers[7:9], numbers[9:]
         self._set_key(key)
@@ -450,7 +449,7 @@ class LabelJoin:
         self._unit = unit
 
     def _check(self, log: npt.NDArray[np.void], states: set[int], now: float, began: float) -> None:
-        """Raise a ValueError unless a log is one that could have come about."""
+        """Raise a ValueError unless a log is possible."""
         times = log["time"]
         known = np.isneginf(times) if math.isnan(now) else np.isneginf(times) | ((times >= began) & (times <= now))
         if not known.all() or (times[1:] < times[:-1]).any():

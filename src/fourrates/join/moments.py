@@ -31,7 +31,7 @@ def duration(max_wait: Any) -> tuple[Unit | None, float]:
 
 
 def moments(times: Any) -> tuple[npt.NDArray[np.float64], Unit]:
-    """Times as numbers, dates as microseconds since 1970 (in UTC where they have a zone), and what they are."""
+    """Times as numbers, dates as microseconds since 1970 (UTC if they have a zone), and their unit."""
     values = np.asarray(_utc(times) if isinstance(times, datetime) else times)
     if values.dtype.kind == "O":
         listed = [_utc(value) for value in values.ravel().tolist()]

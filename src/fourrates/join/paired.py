@@ -1,4 +1,4 @@
-"""Pairs of what was true and what was predicted, as :class:`~fourrates.LabelJoin` completes them."""
+"""Pairs of true and predicted labels, as :class:`~fourrates.LabelJoin` completes them."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
-    """Pairs that one call completed, in the order in which they were.
+    """Pairs completed by one call, in order of completion.
 
     Attributes
     ----------
     truths, preds : arrays of uint16
         Class codes, in the order of the labels.
     positions : array of int64
-        Which of the ids of the call completed each pair.
+        Position in the call of the id that completed each pair.
     tags : array of int64
-        What was given with each prediction; 0 if nothing was.
+        The tag given with each prediction; 0 by default.
     y_true, y_pred : arrays of labels
         The same pairs as labels.
     """
@@ -40,12 +40,12 @@ class Pairs:
 
     @property
     def y_true(self) -> npt.NDArray[Any]:
-        """What the events turned out to be."""
+        """The true labels."""
         return self.labels.decode(self.truths)
 
     @property
     def y_pred(self) -> npt.NDArray[Any]:
-        """What the classifier had said."""
+        """The predicted labels."""
         return self.labels.decode(self.preds)
 
     def __len__(self) -> int:

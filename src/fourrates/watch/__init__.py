@@ -1,4 +1,4 @@
-"""A watch: a detector over batches of events, overall or by segment; what it finds, and how things are now."""
+"""Watch batches of events, overall or by segment: findings, and the rates now."""
 
 from fourrates.watch.now import Deployment, Now, OpenDrift
 from fourrates.watch.segments import MAX_SEGMENTS

@@ -1,4 +1,4 @@
-"""What a drift costs: the errors that normal would not have made, each at its price, by the day."""
+"""The daily cost of a drift: its errors beyond normal, each at its price."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from fourrates.labels import FOUR, rate_names
 
 ERRORS = {"false alarm": FOUR[0], "miss": FOUR[1]}
 DAY = np.timedelta64(1, "D")
-MOST = 1e12  # that an error may cost: sums stay numbers
+MOST = 1e12  # largest cost of an error, so that sums stay finite
 
 
 @dataclass(frozen=True, slots=True)
 class ExtraCost:
-    """What a drift costs more than normal.
+    """The cost of a drift compared with normal.
 
     Attributes
     ----------
     value, lower, upper : float
         The extra cost since the alarm, with an interval at 90 %.
-    days : float or None
+    How long ago the alarm was, if times are known.
         How long that has been, if times are known.
     """
 
@@ -50,7 +50,7 @@ def rounded(number: float) -> float:
 
 
 def prices(cost: Mapping[Any, float], labels: Sequence[Hashable]) -> dict[str, float]:
-    """What an error costs, by the recall it lowers.
+    """Prices of errors, by the recall they lower.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def extra_cost(
 ) -> ExtraCost | None:
     """The extra cost of a drift since its alarm; None while the rates now are not known.
 
-    Each rate now and normal is uncertain by its own interval; these are put together by squares (Newcombe 1998).
+    Each rate, now and normal, is uncertain by its own interval; these are combined by squares (Newcombe 1998).
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def extra_cost(
     events : mapping from names to numbers
         By recall, the events of its class since the alarm.
     since : timedelta64 or None
-        How long ago the alarm was.
+        Time since the alarm.
     """
     value = below = above = 0.0
     for rate, state in rates.items():

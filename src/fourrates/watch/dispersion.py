@@ -1,4 +1,4 @@
-"""How much more errors scatter than those of independent events, in words."""
+"""Clustering of errors compared with independent events, in words."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ if TYPE_CHECKING:
     from fourrates.watch import Watch
 
 LOOKED_AT = 1_000  # segments of many
-TOLD = 1.5  # dispersion from which on it is worth a sentence: of independent streams some 2 % reach it
+TOLD = 1.5  # dispersion worth a sentence: some 2 % of independent streams reach it
 
 
 def dispersions(watch: Watch) -> dict[str, float]:
-    """The dispersion that FourRates found, by recall: over all segments, each weighing by its events.
+    """The dispersion that FourRates found, by recall, over all segments weighted by their events.
 
-    Nothing for other detectors. Of very many segments some are looked at, evenly spaced.
+    Other detectors have none. Of very many segments an evenly spaced sample is used.
     """
     names = [*watch.segments]
     return dispersion_of(watch.segments[name].rates for name in names[:: max(1, len(names) // LOOKED_AT)])
 
 
 def dispersion_of(streams: Iterable[Mapping[str, RateState]]) -> dict[str, float]:
-    """The same of the rates of some streams."""
+    """The dispersion over the rates of some streams."""
     events: dict[str, float] = {}
-    worth: dict[str, float] = {}  # independent events that tell as much
+    worth: dict[str, float] = {}  # events divided by dispersion: as informative as that number of independent ones
     for rates in streams:
         for rate, state in rates.items():
             if state.dispersion is not None and state.n:
@@ -35,7 +35,7 @@ def dispersion_of(streams: Iterable[Mapping[str, RateState]]) -> dict[str, float
 
 
 def in_words(found: Mapping[str, float]) -> str | None:
-    """What dispersion means, for the rate that has most of it; None where it is not worth mentioning.
+    """Explain dispersion for the rate with most of it; None if it is not worth mentioning.
 
     Examples
     --------

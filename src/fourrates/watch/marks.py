@@ -1,4 +1,4 @@
-"""When and in which row the events of a stream were, remembered the more coarsely the longer ago they are.
+"""Times and rows of a stream's events, remembered more coarsely the older they are.
 
 A drift is found some time after it started, perhaps in an earlier batch, file or night. Marks answer "when was event
 27,975?" wherever the input was cut: they lie at fixed event numbers, so the answer never depends on the cuts.
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     Integers = npt.NDArray[np.int64]
 
 FINEST = 3  # the marks of the finest level are 2^3 events apart
-KEPT = 16  # marks of each level: an event is known to within a sixteenth to an eighth of its age
+KEPT = 16  # marks of each level: an event's place is known to within a sixteenth to an eighth of its age
 MARKED = 5_000  # segments that have marks; each takes up to 5 kB
-UNKNOWN = np.iinfo(np.int64).min  # which is NaT among times
+UNKNOWN = np.iinfo(np.int64).min  # NaT among times
 
 
 class Marks:
     """Times and rows of some past events of each stream.
 
-    Level l keeps those of the last `KEPT` events whose number is a multiple of 2^(FINEST + l).
+    Level l has the last `KEPT` events whose number is a multiple of 2^(FINEST + l).
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Marks:
     def note(
         self, streams: Integers, events: Integers, times: npt.NDArray[np.datetime64] | None, rows: Integers
     ) -> None:
-        """Remember events that :func:`is_marked`: their streams, numbers there, times if known, and rows."""
+        """Store events that :func:`is_marked`: their streams, their numbers there, times if known, and rows."""
         if not streams.size:
             return
         values = np.stack([np.full(streams.size, UNKNOWN) if times is None else _whole(times), rows])
@@ -41,7 +41,7 @@ class Marks:
         self._grow(int(streams.max()) + 1, int(numbers.max()).bit_length())
         level = 0
         while True:
-            self._kept[:, streams, level, numbers % KEPT] = values  # of several for one place, the last one
+            self._kept[:, streams, level, numbers % KEPT] = values  # if several share a place, the last one
             even = (numbers & 1) == 0
             level += 1
             if level == self._kept.shape[2] or not even.any():
@@ -59,11 +59,11 @@ class Marks:
         self._kept = grown
 
     def forget_rows(self) -> None:
-        """Another file begins: the rows of the earlier ones are not its rows."""
+        """Drop the rows when another file begins, since they belong to the earlier one."""
         self._kept[1] = UNKNOWN
 
     def time(self, stream: int, event: int | None, end: int) -> np.datetime64 | None:
-        """When an event was, of a stream whose events up to `end` were noted; None if that is not known."""
+        """When an event was, if known; all events of the stream before `end` have been noted."""
         if (found := self._mark(stream, event, end)) is None or found[0] == UNKNOWN:
             return None
         before, _, after, beyond, span = found
@@ -71,7 +71,7 @@ class Marks:
         return np.datetime64(before + since, "us")
 
     def row(self, stream: int, event: int | None, end: int) -> int | None:
-        """The row at which an event was; a little before it where rows in between were no events of this stream."""
+        """The row of an event; a little earlier if rows in between were no events of this stream."""
         if (found := self._mark(stream, event, end)) is None or found[1] == UNKNOWN:
             return None
         return found[1] + found[3]
@@ -82,7 +82,7 @@ class Marks:
             return None
         for level in range(self._kept.shape[2]):
             at, last = event >> (FINEST + level), (end - 1) >> (FINEST + level)
-            if last - KEPT < at <= last:  # earlier ones are overwritten: a coarser level knows
+            if last - KEPT < at <= last:  # earlier ones are overwritten: use a coarser level
                 times, rows = self._kept[:, stream, level]
                 following = int(times[(at + 1) % KEPT]) if at < last else UNKNOWN
                 span = 1 << (FINEST + level)
@@ -107,7 +107,7 @@ class Marks:
 
 
 def is_marked(streams: Any, events: Any) -> Any:
-    """Which events are remembered at all: every eighth, of the first streams."""
+    """Which events are remembered: every eighth, of the first streams."""
     return (events & ((1 << FINEST) - 1) == 0) & (streams < MARKED)
 
 

@@ -1,4 +1,4 @@
-"""How things are now: which drifts are open, and what each rate has been since its alarm."""
+"""The current status: open drifts, and each rate since its alarm."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fourrates.findings import CLASSES, Direction, Drift, RateState, Share, Stat
 from fourrates.watch.cost import ExtraCost
 
 NAMED = 2  # rates in a sentence
-QUOTED = 15  # observations from which on the interval of a rate that moved is worth a word
+QUOTED = 15  # observations from which the interval of a moved rate is quoted
 
 
 def several(number: int, noun: str) -> str:
@@ -34,11 +34,11 @@ class OpenDrift:
     Attributes
     ----------
     drift : Drift
-        The one that opened it: since when, and in which segment.
+        The one that opened it, with its start and segment.
     rates : mapping from names to RateState
-        The rates that are away from normal, each with `normal` and `now`, the rate since the alarm.
+        The rates away from normal, each with `normal` and `now`, the rate since the alarm.
     cost : ExtraCost or None
-        What it costs, if prices of errors were given.
+        Its cost, if prices of errors were given.
     """
 
     drift: Drift
@@ -47,26 +47,26 @@ class OpenDrift:
 
     @property
     def segment(self) -> str | None:
-        """Which segment; None for the overall stream."""
+        """The segment; None for the overall stream."""
         return self.drift.segment
 
     @property
     def confirmed(self) -> bool:
-        """Whether the events since the alarm bear it out, for one rate at least."""
+        """Whether the events since the alarm confirm at least one rate."""
         return any(state.state in ("confirmed", "recovering") for state in self.rates.values())
 
     @property
     def harm(self) -> float:
-        """Events since the alarm that normal would have had right: what the open drifts are ranked by."""
+        """Events since the alarm that normal would have had right; open drifts are ranked by this."""
         return sum(map(harm, self.rates.values()))
 
     @property
     def directions(self) -> dict[str, Direction]:
-        """Which way the rates moved that the drift was found by."""
+        """The direction of each rate that raised the alarm."""
         return {change.rate: change.direction for change in self.drift.changes}
 
     def rates_in_words(self) -> str:
-        """The rates that are away, the one with most harm first: now, with its interval, and normal."""
+        """The rates away from normal, the most harmful first: now, with its interval, and normal."""
         listed = sorted(self.rates.items(), key=lambda one: -harm(one[1]))
         words = [_in_words(rate, state, self.directions.get(rate)) for rate, state in listed[:NAMED]]
         more = f" and {several(len(listed) - NAMED, 'rate')} more" if len(listed) > NAMED else ""
@@ -90,18 +90,18 @@ class OpenDrift:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A version of the model, and when it was first met: what a picture marks.
+    """A version of the model and when it was first met, for pictures.
 
     Attributes
     ----------
     version : str
         Its name.
     time : datetime64 or None
-        When its first prediction was made, where times are known.
+        When its first prediction was made, if times are known.
     event : int
         Predictions of all versions before it.
     serves : bool
-        Whether it predicts: it made some of the last 500 to 1,000 predictions. Of several that do, the last one serves.
+        Whether it made some of the last 500 to 1,000 predictions. Of several that did, the last one serves.
     """
 
     version: str
@@ -112,14 +112,14 @@ class Deployment:
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """How things are now.
+    """The current status.
 
     Attributes
     ----------
     status : {"stable", "warning", "drifted"}
         "drifted" while a drift is open somewhere.
     open : tuple of OpenDrift
-        The open drifts: that of the overall stream, then confirmed ones, then those that harmed most events.
+        The open drifts: the overall stream first, then confirmed ones, then by harm.
     rates : mapping from names to RateState
         The rates of the overall stream; empty where there are segments only.
     warned : int
@@ -131,9 +131,9 @@ class Now:
     last_time : datetime64 or None
         The latest time.
     holds : bool
-        Whether the detector keeps a drift open until it is over. Of others only the findings say what happened.
+        Whether the detector keeps a drift open until it is over. Others have only their findings.
     deployments : tuple of Deployment
-        The versions met, in the order in which they began, where a column names them. In JSON: a list of
+        The versions met, in order, if a column names them. In JSON: a list of
         ``{"version": "v2", "time": "2026-09-01T00:00:00Z", "event": 12345, "serves": true}``; findings have `version`.
     """
 
@@ -149,7 +149,7 @@ class Now:
 
     @classmethod
     def together(cls, parts: Mapping[str, Now]) -> Now:
-        """How several watches are, by name: one without segments is a segment of this name."""
+        """The status of several watches by name; one without segments becomes a segment of its name."""
         named = [
             OpenDrift(replace(drift.drift, segment=drift.segment or name), drift.rates, drift.cost)
             for name, now in parts.items()
@@ -174,13 +174,13 @@ class Now:
 
     @property
     def unknown(self) -> bool:
-        """Whether nothing can be said: no recall of the overall stream has been observed often enough."""
+        """Whether the status is unknown: no recall of the overall stream has enough observations."""
         recalls = [state for state in self.rates.values() if state.normal is not None]
         known = any(state.now is not None and state.now.n >= state.enough for state in recalls)
         return self.status == "stable" and self.holds and bool(recalls) and not known
 
     def headline(self) -> tuple[str, str]:
-        """How things are: a word or two, and what there is to say about it."""
+        """The status: a word or two, and an explanation."""
         if self.open:
             worst = self.open[0]
             if self.segments is None:
@@ -207,7 +207,7 @@ class Now:
         return ": ".join(part for part in self.headline() if part)
 
     def to_json(self, utc: bool = False) -> dict[str, Any]:
-        """The same for a program."""
+        """The status as JSON."""
         from fourrates.plain import finding_record, moment, state_record
 
         deployed = [
@@ -232,14 +232,14 @@ class Now:
 
 
 def harm(state: RateState) -> float:
-    """Events since the alarm that normal would have had right, of one rate."""
+    """Events of one rate since the alarm that normal would have had right."""
     if state.normal is None or state.now is None or not state.normal.n or not state.now.n:
         return 0.0
     return (state.normal.value - state.now.value) * state.now.n
 
 
 def _in_words(rate: str, state: RateState, direction: Direction | None = None) -> str:
-    """A rate: now, with its interval, and normal; before it is known, which way it moved."""
+    """A rate: now, with its interval, and normal; until it is known, the direction of its move."""
     normal = "" if state.normal is None or not state.normal.n else f"normal {state.normal.value:.3f}"
     now = state.now
     if now is None or not now.n or now.n < state.enough:

@@ -1,4 +1,4 @@
-"""The events of one segment in a batch: where each is, and what was counted since a warning."""
+"""The events of one segment in a batch: the place of each, and counts since a warning."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Part:
     """The events of one segment in a batch."""
 
     batch: Batch
-    positions: Positions | None  # which of its events they are; None if all
+    positions: Positions | None  # of these events in the batch; None if all
     first: int  # the number of the first of them in its segment
     classes: int
-    warning: OpenWarning | None  # the one that was open before the first of them
+    warning: OpenWarning | None  # open before the first of them
 
     def codes(self) -> tuple[Codes, Codes]:
         return self._pick(self.batch.truths), self._pick(self.batch.preds)
@@ -45,7 +45,7 @@ class Part:
         return None if self.batch.strata is None else self._pick(self.batch.strata)
 
     def volumes(self) -> npt.NDArray[np.float64] | None:
-        """How many events each stands for, if they were drawn for labelling."""
+        """How many events each represents, if they were drawn for labelling."""
         return None if self.batch.volumes is None else self._pick(self.batch.volumes)
 
     def times(self) -> npt.NDArray[np.datetime64] | None:
@@ -67,14 +67,14 @@ class Part:
         return time  # type: ignore[no-any-return]
 
     def warning_from(self, since: int, end: int) -> OpenWarning:
-        """The warning that opened at event `since`, with the counts up to event `end`, which is not in them."""
+        """The warning that opened at event `since`, with the counts up to event `end`, exclusive."""
         known = self.warning
         if since < self.first and known is not None and known.since == since:
             return OpenWarning(since, known.counts + self._count(self.first, end))
         return OpenWarning(since, self._count(max(since, self.first), end))
 
     def counts_since_warning(self, drift: Drift) -> Matrix:
-        """Counts from the warning that led to a drift up to it; the warning is over with it."""
+        """Counts from a drift's warning up to the drift, which ends the warning."""
         counts = self.warning_from(drift.since, drift.at + 1).counts
         self.warning = None
         return tuple(tuple(int(count) for count in row) for row in counts)

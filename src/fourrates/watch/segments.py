@@ -1,4 +1,4 @@
-"""The segments of a watch by name: a bank of them, or a detector for each; and how they are saved.
+"""The segments of a watch by name: a bank of them, or a detector for each; and their state.
 
 Many segments of FourRates or LFR are a :class:`~fourrates.Bank`, whose keys are their numbers; one stream alone, and
 the segments of other detectors, are objects.
@@ -31,14 +31,14 @@ class Groups(NamedTuple):
     """The events of a batch by segment: those of segment `present[i]` are at `order[starts[i]:ends[i]]`."""
 
     numbers: npt.NDArray[np.int64] | None  # the segment of each event
-    order: npt.NDArray[np.int64] | None  # None if all events are those of one segment
+    order: npt.NDArray[np.int64] | None  # None if all events are in one segment
     present: npt.NDArray[np.int64]
     starts: npt.NDArray[np.int64]
     ends: npt.NDArray[np.int64]
 
     @classmethod
     def of(cls, numbers: npt.NDArray[np.int64] | None, size: int) -> Groups:
-        """Group events by the numbers of their segments; without these all are those of segment 0."""
+        """Group events by the numbers of their segments; without numbers all are in segment 0."""
         if numbers is None:
             return cls(None, None, np.zeros(1, np.int64), np.zeros(1, np.int64), np.array([size]))
         # 16 bits are sorted by radix
@@ -52,7 +52,7 @@ class Groups(NamedTuple):
 
 
 class Segments(Mapping[str | None, Detector]):
-    """Each segment as a detector, by its name; None is the name of the only one."""
+    """Each segment as a detector, by its name; a stream without segments has the name None."""
 
     def __init__(self, detector: Detector, references: Mapping[str, Any] | None) -> None:
         self.detector, self.most = detector, MAX_SEGMENTS
@@ -61,8 +61,8 @@ class Segments(Mapping[str | None, Detector]):
         self.bank: Bank | None = None
         self.detectors: list[Detector] = []  # by number, where there is no bank
         self._numbers: dict[str | None, int] = {}
-        self._keys: Sequence[str] = ()  # the names that the keys of the last batch count
-        self._of_key = np.empty(0, np.int64)  # the number of the segment, by its key there; -1 for none yet
+        self._keys: Sequence[str] = ()  # the names that the keys of the last batch refer to
+        self._of_key = np.empty(0, np.int64)  # segment number by key there; -1 for none yet
 
     def __getitem__(self, name: str | None) -> Detector:
         return self.at(self._numbers[name])
@@ -77,12 +77,12 @@ class Segments(Mapping[str | None, Detector]):
         return self.detectors[number] if self.bank is None else self.bank[number]
 
     def begin(self, names: Sequence[str | None]) -> range:
-        """Begin the streams of these names that are not there yet; their numbers. Too many are an InputError."""
+        """Create the new streams among these names; returns their numbers. Too many are an InputError."""
         first, new = len(self.names), [name for name in dict.fromkeys(names) if name not in self._numbers]
         if first + len(new) > self.most:
             raise InputError(f"more than {self.most:,} segments (max_segments)")
         if None not in names and self.bank is None and isinstance(self.detector, RecordDetector):
-            from fourrates.bank import Bank  # which one stream alone does not need
+            from fourrates.bank import Bank  # not needed for one stream alone
 
             self.bank = Bank(self.detector, reference=None if self.references is None else {})
         for name in new:
@@ -101,14 +101,14 @@ class Segments(Mapping[str | None, Detector]):
         return self._numbers[name]
 
     def starting(self, number: int) -> Detector:
-        """The detector of a stream as it begins; with a reference of its own where it has one."""
+        """A new detector for a stream, with the stream's own reference if it has one."""
         reference = self.reference_of(self.names[number])
         if reference is None:
             return self.detector.clone()
         return type(self.detector)(**self.detector.parameters | {"reference": reference})
 
     def numbers(self, keys: npt.NDArray[Any], names: Sequence[str]) -> tuple[npt.NDArray[np.int64], range]:
-        """The number of each event's segment by its key, which counts the names; and those that begin with it."""
+        """The segment number of each event by its key, a position in the names; and the new segments."""
         if names is not self._keys:
             self._keys, self._of_key = names, np.empty(0, np.int64)
         if self._of_key.size < len(names):
@@ -167,7 +167,7 @@ class Segments(Mapping[str | None, Detector]):
         return found
 
     def progress(self, numbers: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Events of these streams, and the event that opened the present warning of each or -1."""
+        """Events of these streams, and for each the event that opened its warning, or -1."""
         if self.bank is not None:
             return self.bank.progress(numbers)
         detectors = [self.detectors[number] for number in numbers.tolist()]

@@ -1,4 +1,4 @@
-"""Detectors at work on batches of events: one for each segment, or one alone, with the places of what they find.
+"""Detectors for batches of events: one for each segment, or one alone, with the places of their findings.
 
 A :class:`~fourrates.Watch` holds one of these for the segments of each version of the model, and one for each overall.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Follow = Callable[[Detector], Trace]
     Placed = tuple[int, Finding]
 
-TRACED = 2000  # segments that are followed for pictures: each takes some 100 kB
+TRACED = 2000  # segments traced for pictures: each takes some 100 kB
 PLACE = ("time", "started_time", "source", "row", "started_row")  # what is added to a finding, besides its segment
 
 
@@ -45,11 +45,11 @@ class Streams:
     events : int
         Events so far.
     volume : float
-        How many they stand for, if they were drawn for labelling.
+        How many events they represent, if they were drawn for labelling.
     warnings : dict
-        The warnings that are open, by the number of the segment.
+        Open warnings, by segment number.
     traces : dict
-        What was followed for pictures, by the number of the segment.
+        Traces for pictures, by segment number.
     """
 
     def __init__(self, segments: Segments, trace: Follow | None, version: str | None = None) -> None:
@@ -58,12 +58,12 @@ class Streams:
         self.warnings: dict[int, OpenWarning] = {}
         self.traces: dict[int, Trace] = {}
         self._classes = len(segments.detector.labels.values)
-        self._opened: dict[int, dict[str, Any]] = {}  # when and where the open drifts were found, by segment
+        self._opened: dict[int, dict[str, Any]] = {}  # when and where open drifts were found, by segment
         self._marks = Marks()
         self._source: str | None = None
 
     def take(self, batch: Batch, names: Sequence[str]) -> list[Placed]:
-        """Give a batch to the detectors; what they found, each with its position in the batch."""
+        """Update the detectors with a batch; their findings, each with its position in the batch."""
         many, segments, batch = batch.keys is not None, self.segments, self._stratified(batch)
         if segments.names and many != (segments.names[0] is not None):
             raise InputError("the events so far were " + ("of one stream" if many else "in segments"))
@@ -80,7 +80,7 @@ class Streams:
         return self._advance(batch, Groups.of(numbers, batch.truths.size))
 
     def _stratified(self, batch: Batch) -> Batch:
-        """A batch with the strata that the detector has: by the times, or by a column of its own."""
+        """A batch with the strata of the detector, from the times or from a column."""
         asked = self.segments.detector.parameters.get("strata")
         if self.segments.detector.parameters.get("sampled"):
             if batch.strata is None or batch.volumes is None:
@@ -102,7 +102,7 @@ class Streams:
                 self.traces[number] = self._trace(self.segments.starting(number))
 
     def _advance(self, batch: Batch, groups: Groups) -> list[Placed]:
-        """Give a batch to the segments; then see to those that drifted, warn, or are followed."""
+        """Update the segments with a batch, then handle those that drifted, warn, or are traced."""
         findings = self.segments.take(batch, groups)
         events, since = self.segments.progress(groups.present)
         busy = since >= 0
@@ -127,7 +127,7 @@ class Streams:
         return found
 
     def _mark_all(self, batch: Batch, groups: Groups, events: Positions, later: list[int]) -> None:
-        """Remember when and where events were, but for segments with findings: those are marked up to each of them."""
+        """Mark events, except of segments with findings, which are marked up to each of them."""
         assert groups.order is not None
         sizes = groups.ends - groups.starts
         own = np.repeat(events - sizes - groups.starts, sizes) + np.arange(batch.truths.size)
@@ -148,7 +148,7 @@ class Streams:
         )
 
     def _placed(self, number: int, part: Part, finding: Finding) -> Finding:
-        """A finding with its segment, its time and its row; all events up to it are marked."""
+        """A finding with its segment, time and row; all events up to it are marked."""
         marks, segment, end = self._marks, self.segments.names[number], finding.at + 1
         placed = replace(
             finding,
@@ -169,7 +169,7 @@ class Streams:
         return placed
 
     def _placed_in(self, number: int, part: Part, own: list[Finding]) -> list[Finding]:
-        """The findings in a segment with their places, and where the drift that is now open in it was found."""
+        """The findings in a segment with their places; notes where the open drift was found."""
         found, done = [], 0
         for finding in own:
             end = finding.at + 1 - part.first
@@ -194,7 +194,7 @@ class Streams:
     def open_drift(
         self, segment: str | None, prices: Mapping[str, float], until: np.datetime64 | None
     ) -> OpenDrift | None:
-        """The drift that is open in a segment; with prices of errors, what it has cost up to a time."""
+        """The drift open in a segment, with its cost up to a time if errors have prices."""
         if segment not in self.segments or (number := self.segments.number(segment)) not in self._opened:
             return None
         stream = self.segments.at(number)
@@ -212,7 +212,7 @@ class Streams:
         prices: Mapping[str, float],
         until: np.datetime64 | None,
     ) -> ExtraCost | None:
-        """What an open drift costs; of each class there have been as many events as in the mix since the last alarm."""
+        """The cost of an open drift, assuming the class mix since the last alarm."""
         mix = np.asarray(stream.volumes)
         since = (stream.events - drift.at) * self.volume / max(self.events, 1)
         counts = (since * mix / max(1, mix.sum())).tolist()
@@ -249,7 +249,7 @@ class Streams:
 
     @classmethod
     def from_bytes(cls, saved: memoryview | bytes, trace: Follow | None, version: str | None) -> Streams:
-        """Bring back what :meth:`to_bytes` saved; bytes that it cannot have saved are a ValueError or the like."""
+        """Load the bytes of :meth:`to_bytes`; invalid ones raise a ValueError or the like."""
         found = unpack(saved)
         if found.kind != "Streams":
             raise ValueError(f"this is the state of {found.kind}, not of streams")
@@ -267,7 +267,7 @@ class Streams:
         return streams
 
     def _load_warnings(self, warnings: list[list[Any]]) -> None:
-        """Load open warnings; each must be one of a segment that warns, and every such segment must have one."""
+        """Load open warnings; exactly the segments that warn must have one."""
         events, since = (one.tolist() for one in self.segments.progress(np.arange(len(self.segments))))
         if sum(events) != self.events:
             raise ValueError(f"segments of {sum(events)} events in streams of {self.events}")

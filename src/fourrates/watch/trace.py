@@ -1,4 +1,4 @@
-"""The confusion counts of a stream over time: what every picture is drawn from."""
+"""The confusion counts of a stream over time, from which every picture is drawn."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     Integers = npt.NDArray[np.int64]
 
 BINS = 4096  # at most; half as many at least, once there are that many events
-CELLS = 400_000  # of all bins together: with many classes there are fewer bins
+CELLS = 400_000  # of all bins together: many classes mean fewer bins
 UNKNOWN = np.iinfo(np.int64).min  # a time
 POINTS = 100  # of a curve
-FEWEST = 20  # observations that a point of a curve is made of
+FEWEST = 20  # least observations in a point of a curve
 
 
 class Curve(NamedTuple):
@@ -37,7 +37,7 @@ class Curve(NamedTuple):
     value : array of float
         The rate there.
     n : int
-        Observations of a point, about; the last has what is left.
+        Observations per point, about; the last point has the rest.
     """
 
     event: npt.NDArray[np.float64]
@@ -46,14 +46,14 @@ class Curve(NamedTuple):
 
 
 class Trace:
-    """Follows one stream next to its detector: counts by true and predicted class, in bins of equally many events.
+    """Traces one stream: counts by true and predicted class, in bins of equally many events.
 
-    When there are too many bins, neighbours are merged, so memory stays flat.
+    If there are too many bins, neighbours are merged, so memory stays flat.
 
     Parameters
     ----------
     detector : Detector
-        The stream's; where it has taken events already, the trace resumes from there.
+        The stream's detector; if it has events already, the trace resumes from there.
     bins : int
         The most bins.
 
@@ -88,7 +88,7 @@ class Trace:
         times: npt.NDArray[np.datetime64] | None = None,
         volumes: npt.NDArray[np.float64] | None = None,
     ) -> None:
-        """Take coded events; those that were drawn for labelling count as many as they stand for."""
+        """Add coded events; an event drawn for labelling counts for all it represents."""
         if not truths.size:
             return
         start, cells = self.events - self.first, self._classes**2
@@ -114,7 +114,7 @@ class Trace:
             self._times = np.concatenate([self._times, np.full_like(self._times, UNKNOWN)])[: self._most]
 
     def _merge(self) -> None:
-        """Bins of twice the width."""
+        """Double the width of the bins."""
         self._grow(self._most)
         half = self._most // 2
         self._counts[:half] = self._counts[::2] + self._counts[1::2]
@@ -122,7 +122,7 @@ class Trace:
         self._counts[half:], self._times[half:] = 0, UNKNOWN
         self.width *= 2
 
-    # What was counted -----------------------------------------------------------------------------------------
+    # Counts ---------------------------------------------------------------------------------------------------
 
     @property
     def counts(self) -> Integers:
@@ -142,22 +142,22 @@ class Trace:
         return counts
 
     def clock(self) -> tuple[Integers, Integers]:
-        """Events, and their times in microseconds since 1970, rising; nothing where no two times are known."""
+        """Events, and their times in microseconds since 1970, rising; empty unless two times are known."""
         times = np.append(self._times[: len(self.counts)], self._last_time)
         known = times != UNKNOWN
         events, times = self.edges[known], np.maximum.accumulate(times[known])
         return (events, times) if times.size > 1 and times[-1] > times[0] else (events[:0], times[:0])
 
     def observed(self, rate: str) -> tuple[Integers, Integers] | None:
-        """By bin, how often a rate was observed and how often it was right; None for a quantity that is no rate."""
+        """By bin, how often a rate was observed and was right; None for other quantities."""
         return observations(self.counts, rate, self.labels)
 
     def curve(self, rate: str, points: int = POINTS) -> Curve:
-        """A rate over time: points of equally many observations, so that all scatter alike."""
+        """A rate over time, in points of equally many observations and so of equal precision."""
         n, right = self.observed(rate) or (np.zeros(0, np.int64),) * 2
         ns, rights = (np.append(0, np.cumsum(one)) for one in (n, right))
         each = max(-(-int(ns[-1]) // points), FEWEST)
-        # The bins at which so many more were observed; what is left at the end is a point if it is half of one.
+        # The bins that complete a point; the rest makes a point if it is half of one.
         cuts = np.unique([0, *np.searchsorted(ns, np.arange(each, ns[-1] + each / 2, each)).clip(0, len(n))])
         if cuts.size < 2:
             cuts = np.array([0, len(n)])
@@ -168,7 +168,7 @@ class Trace:
 
 
 def observations(counts: Integers, rate: str, labels: tuple[object, ...]) -> tuple[Integers, Integers] | None:
-    """From counts by true and predicted class (the last two axes): how often a rate was observed, and was right.
+    """How often a rate was observed, and was right, from counts by true and predicted class (the last two axes).
 
     Examples
     --------
@@ -193,10 +193,9 @@ def observations(counts: Integers, rate: str, labels: tuple[object, ...]) -> tup
 def normal_levels(
     trace: Trace, rate: str, findings: Sequence[Finding], state: RateState | None
 ) -> list[tuple[int, float]]:
-    """What a rate should have been: a level, and the event from which on it held.
+    """Normal levels of a rate, each with the event from which it held.
 
-    A detector that holds its normal has one level, until another is accepted. With one that starts afresh after a drift
-    every drift begins a new level.
+    A detector that holds its normal has one level until another is accepted. Others begin a new one with every drift.
     """
     starts, levels = [trace.first], [nan]
     held = state is not None and state.normal is not None

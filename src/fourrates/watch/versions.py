@@ -1,4 +1,4 @@
-"""A version of the model in a watch: its segments, all of them together, and when it predicted."""
+"""A version of the model in a watch: its segments, its overall stream, and when it predicted."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     Counts = npt.NDArray[np.int64]
     VersionReferences = dict[str, dict[str | None, Counts]]
 
-BLOCK = 500  # predictions in which a version that is not retired makes at least one
-MOST_VERSIONS = 20  # that are kept: when another begins, the one that predicted longest ago leaves
+BLOCK = 500  # a version that makes none of these predictions is retired
+MOST_VERSIONS = 20  # most versions held: a new one displaces the one that predicted longest ago
 
 
 @dataclass(slots=True)
@@ -37,15 +37,15 @@ class Version:
     Attributes
     ----------
     name : str or None
-        None where nothing says which version predicted.
+        None if no version is known.
     parts, overall : Streams
-        Its segments, or its only stream; and all its events together, where they are watched beside the segments.
+        Its segments, or its only stream; and the overall stream, if watched beside the segments.
     time : datetime64 or None
         When it was first met.
     event : int
         Predictions of all versions before that.
     block : int
-        The last block of predictions in which it made one.
+        The last block of predictions with one of its own.
     retired : bool
         Whether a whole block has passed without it.
     """
@@ -62,14 +62,14 @@ class Version:
     def first(
         cls, detector: Detector, overall: Detector | None, references: Mapping[str, Any] | None, trace: Follow | None
     ) -> Self:
-        """What there is before any version is known."""
+        """The version before any is known."""
         beside = None if overall is None else Streams(Segments(overall, None), None)
         return cls(None, Streams(Segments(detector, references), trace), beside)
 
     def next(
         self, name: str | None, references: Mapping[str | None, Counts] | None, trace: Follow | None, first: bool
     ) -> Version:
-        """Another version with the same settings and its own references; the first may have those given for all."""
+        """Another version with the same settings and its own references; the first one may have those given for all."""
         if references is None and first:
             kept = self.parts.segments.references, None if self.overall is None else self.overall.segments.detector
             made = Version.first(self.parts.segments.detector, kept[1], kept[0], trace)
@@ -86,7 +86,7 @@ class Version:
 
     @property
     def streams(self) -> tuple[Streams, ...]:
-        """Overall, if that is watched beside the segments, and these."""
+        """The overall stream, if watched beside the segments, and the segments."""
         return (self.parts,) if self.overall is None else (self.overall, self.parts)
 
     def take(self, batch: Batch, names: Sequence[str]) -> list[Placed]:
@@ -147,7 +147,7 @@ def _with(streams: Streams, reference: Counts | None) -> Detector:
 
 
 def checked_references(given: Mapping[str, Any], labels: Labels) -> VersionReferences:
-    """Counts by version and segment, None for all of it; what is no reference is a ValueError that names it."""
+    """Counts by version and segment, None for the overall stream; a ValueError names an invalid reference."""
     found: VersionReferences = {}
     for version, reference in given.items():
         own = reference if isinstance(reference, Mapping) else {None: reference}

@@ -1,7 +1,7 @@
-"""A detector over batches of events, overall or by segment: findings with their times, and how things are now.
+"""A detector over batches of events, overall or by segment: findings with their times, and the rates now.
 
-:class:`Watch` is what every door holds: `detect`, `watch`, the library. It can be saved between two batches and resumed
-in another process; a stream cut anywhere gives the same findings as in one piece.
+:class:`Watch` serves `detect`, `watch` and the library. It can be saved between two batches and resumed in another
+process; findings do not depend on how a stream is cut.
 """
 
 from __future__ import annotations
@@ -40,30 +40,30 @@ class Watch:
 
     Many segments of FourRates or LFR are a :class:`~fourrates.Bank`; other detectors are objects, one a segment.
 
-    A pair belongs to the version of the model that predicted it, however late its label comes. Each version has a watch
-    of its own: its own normal, its own drifts. The one that began last *serves*: `segments`, `references` and the rates
-    of :meth:`now` are its. A version that made none of 500 predictions is retired: its open drifts are accepted, and
-    what its late labels still show is reported and closed at once. If it predicts again, it serves again.
+    A pair belongs to the version of the model that predicted it, however late its label arrives. Each version has its
+    own normal and its own drifts. The newest one *serves*: `segments`, `references` and the rates of :meth:`now` are its. A
+    version that made none of 500 predictions is retired: its open drifts are accepted, and later findings from its late
+    labels are closed at once. If it predicts again, it serves again.
 
     Parameters
     ----------
     detector : Detector
-        As it should begin; every segment gets a clone of it.
+        A new detector; every segment gets a clone of it.
     by : str or list of str, optional
         The column that makes segments, or several, for frames given to :meth:`update`.
     truth, pred, time, version : str, optional
-        The other columns of these frames; the first three are known by common names if not given.
+        The other columns of these frames; the first three are inferred from common names.
     overall : Detector, optional
-        Beside those of the segments, one for all events together.
+        A further detector for all events together.
     references : mapping, optional
-        From names of segments to their references, for FourRates; the others have none.
+        From names of segments to their references, for FourRates only.
     version_references : mapping, optional
-        From versions to the reference of each, or to such a mapping. The reference of `detector`, and `references`, are
-        those of the first version; one that has none is compared with its own past.
+        From versions to the reference of each, or to such a mapping. The references of `detector` and `references` are
+        for the first version; a version without one learns its baseline.
     trace : callable, optional
-        Makes a :class:`~fourrates.watch.trace.Trace` for a segment, to follow its rates for a picture.
+        Makes a :class:`~fourrates.watch.trace.Trace` for a segment, for pictures.
     cost : mapping, optional
-        What an error costs: ``{"miss": 120, "false alarm": 3}``, or by true class. Open drifts then have a `cost`.
+        The price of errors: ``{"miss": 120, "false alarm": 3}``, or by true class. Open drifts then have a `cost`.
     max_segments : int
         The most segments there may be.
 
@@ -76,7 +76,7 @@ class Watch:
     segments : mapping from names to detectors
         Each segment as a detector; None is the name of the only one.
     overall : mapping from None to a detector, or None
-        All events together, where they are watched beside the segments.
+        All events together, if watched beside the segments.
     events : int
         Events so far, in all segments and versions.
     first_time, last_time : datetime64 or None
@@ -122,17 +122,17 @@ class Watch:
 
     def _begin(self, trace: Follow | None, columns: Columns, references: VersionReferences) -> None:
         self._trace, self._columns, self.version_references = trace, columns, references
-        self._versions: dict[str | None, Version] = {}  # in the order in which they began
+        self._versions: dict[str | None, Version] = {}  # oldest first
         self._predictions = self.events = 0
         self.first_time: np.datetime64 | None = None
         self.last_time: np.datetime64 | None = None
         self.prices: dict[str, float] = {}
 
     def set_cost(self, cost: Mapping[Any, float]) -> None:
-        """Say what an error costs, as the parameter `cost` does; it is no part of the state."""
+        """Set the price of errors, as the parameter `cost` does; it is not saved."""
         self.prices = prices(cost, self.detector.labels.values)
 
-    # What serves ----------------------------------------------------------------------------------------------
+    # The serving version --------------------------------------------------------------------------------------
 
     @property
     def _serving(self) -> Version:
@@ -140,12 +140,12 @@ class Watch:
 
     @property
     def _live(self) -> list[Version]:
-        """The versions that are not retired, in the order in which they began."""
+        """The versions that are not retired, oldest first."""
         return [version for version in self._versions.values() if not version.retired]
 
     @property
     def version(self) -> str | None:
-        """The version that serves; None where nothing says which."""
+        """The version that serves; None if unknown."""
         return self._serving.name
 
     @property
@@ -155,23 +155,23 @@ class Watch:
 
     @property
     def overall(self) -> Segments | None:
-        """All events of the version that serves as one stream, where there is one beside the segments."""
+        """All events of the serving version as one stream, if watched beside the segments."""
         overall = self._serving.overall
         return None if overall is None else overall.segments
 
     @property
     def detector(self) -> Detector:
-        """As every segment begins."""
+        """The detector that every segment begins with."""
         return self.segments.detector
 
     @property
     def references(self) -> Mapping[str, Any] | None:
-        """From names of segments to their references, where they have their own."""
+        """References by segment name, if segments have their own."""
         return self.segments.references
 
     @property
     def without_reference(self) -> list[str]:
-        """Segments that have no reference of their own where others do: they are compared with their own past."""
+        """Segments without a reference, while others have one: they learn their baselines."""
         if self.references is None:
             return []
         return [name for name in self.segments.names if name is not None and name not in self.references]
@@ -197,46 +197,46 @@ class Watch:
 
     @property
     def holds(self) -> bool:
-        """Whether a drift stays open until a finding closes it; with other detectors none ever does."""
+        """Whether a drift stays open until a finding closes it; only some detectors do so."""
         return self.detector.parameters.get("after") == "hold"
 
     @property
     def traces(self) -> dict[str | None, Trace]:
-        """What was followed for pictures, of the version that serves."""
+        """Traces for pictures, of the serving version."""
         parts = self._serving.parts
         return {parts.segments.names[number]: trace for number, trace in parts.traces.items()}
 
     # Events ---------------------------------------------------------------------------------------------------
 
     def update(self, batch: Any, names: Sequence[str] = (), *, predicted: bool = True) -> list[Finding]:
-        """Take events and return the findings, in the order of their events.
+        """Add events and return the findings, in the order of their events.
 
         Parameters
         ----------
         batch : Batch, frame or mapping from names to arrays
             The events.
         names : sequence of str
-            For a Batch: the names of the segments that its keys count (`Events.keys`).
+            For a Batch: the segment names that its keys refer to (`Events.keys`).
         predicted : bool
-            Whether the predictions were made in this order. Where labels come late and :meth:`predict` was told of the
-            predictions, they say nothing about which version serves.
+            Whether the predictions were made in this order. If not, because :meth:`predict` had the predictions
+            and labels arrived later, they do not settle which version serves.
         """
         if isinstance(batch, Batch):
             return self._take(batch, names, predicted)
         parameters = self.detector.parameters
         events = read(batch, columns=self._columns, labels=parameters["labels"], positive=parameters["positive"])
         found = [finding for part in events for finding in self._take(part, events.keys, predicted)]
-        # What its times have shown holds for those that come.
+        # The inferred formats hold for later batches.
         self._columns = replace(self._columns, unit=events.columns.unit, dates=events.columns.dates)
         return found
 
     def predict(self, versions: npt.NDArray[np.int64], names: Sequence[str | None], times: Any = None) -> list[Finding]:
-        """Note which versions made predictions, before their labels are there; what it closes.
+        """Note which versions made predictions, before their labels arrive; returns the findings this closes.
 
         Parameters
         ----------
         versions : array of int64
-            For each prediction its version, as a position in `names`.
+            The version of each prediction, as a position in `names`.
         names : sequence of str
             The versions.
         times : array of datetime64, optional
@@ -250,7 +250,7 @@ class Watch:
 
     def _take(self, batch: Batch, names: Sequence[str], predicted: bool) -> list[Finding]:
         if batch.versions is None and len(self._versions) == 1 and self._serving.name is None:
-            found = self._serving.take(batch, names)  # or an error, before anything changes
+            found = self._serving.take(batch, names)  # may raise, so before anything changes
             self._count(batch)
             self._predictions += batch.truths.size
             self._serving.block = max(0, self._predictions - 1) // BLOCK
@@ -270,7 +270,7 @@ class Watch:
         return in_order(found)
 
     def _blocks(self, of: npt.NDArray[np.int64], names: Sequence[str | None]) -> Iterator[slice]:
-        """Stretches of predictions between which a version may retire; all as one where only one is there."""
+        """Stretches of predictions between which a version may retire; one stretch for a single version."""
         met = {names[code] for code in np.unique(of).tolist()}
         edges: Iterable[int] = ()
         if len(met | {version.name for version in self._live}) > 1:
@@ -283,7 +283,7 @@ class Watch:
     def _note_versions(
         self, of: npt.NDArray[np.int64], names: Sequence[str | None], times: Any, predicted: bool = True
     ) -> list[tuple[Version, npt.NDArray[np.int64] | None]]:
-        """Each version that is met, in order, and its rows, None for all of them; new ones begin."""
+        """Each version met, in order, and its rows, None for all of them; creates new versions."""
         met = []
         codes, first = np.unique(of, return_index=True)
         self.check_versions(names[code] for code in codes.tolist())
@@ -303,14 +303,14 @@ class Watch:
         new = known[-1].next(name, references, self._trace, first)
         new.time, new.event = None if time is None or np.isnat(time) else time, event
         if first:
-            self._versions.clear()  # what was there before any version was known
+            self._versions.clear()  # the version before any was known
         elif len(known) >= MOST_VERSIONS:
             del self._versions[min((one for one in known if one.retired), key=lambda one: one.block).name]
         self._versions[name] = new
         return new
 
     def _predicted(self, size: int, batch: Batch | None = None) -> list[Finding]:
-        """Count predictions; at the end of a block, retire the versions that made none of them."""
+        """Count predictions; at the end of a block, retire versions that made none of them."""
         before, self._predictions = self._predictions // BLOCK, self._predictions + size
         if self._predictions // BLOCK == before:
             return []
@@ -322,17 +322,17 @@ class Watch:
         return found
 
     def _close(self, version: Version, batch: Batch | None) -> list[Finding]:
-        """Accept what is open of a version that is retired, at the end of these events."""
+        """Accept the open drifts of a retired version, at the end of these events."""
         source, row = (None, None) if batch is None else (batch.source, int(batch.rows[-1]))
         found = [version.accept(segment, self.last_time) for segment in version.open_since]
         return [replace(finding, source=source, row=row) for finding in found if finding is not None]
 
     def expect(self, references: Mapping[str, Any]) -> None:
-        """Give the references of versions that are still to come, as `version_references` has them."""
+        """Add references of versions not met yet, as `version_references` has them."""
         self.version_references = checked_references(references, self.detector.labels)
 
     def check_versions(self, names: Iterable[str | None]) -> None:
-        """Raise an InputError if, with these, too many versions would predict at once."""
+        """Raise an InputError if these versions would make too many at once."""
         live = {one.name for one in self._live if one.name is not None or one.parts.events}
         if len(live.union(names)) > MOST_VERSIONS:
             raise InputError(f"more than {MOST_VERSIONS} versions predict at once: is that the version of a model?")
@@ -350,28 +350,28 @@ class Watch:
 
     @property
     def open_since(self) -> dict[str | None, np.datetime64 | None]:
-        """The segments whose drift is open, None for the overall stream, and when it was found."""
+        """The segments with an open drift, None for the overall stream, and when it was found."""
         return {name: time for version in self._live for name, time in version.open_since.items()}
 
     def open_drift(self, segment: str | None = None) -> OpenDrift | None:
-        """The drift that is open in a segment, or overall; of the version that serves, if that has one."""
+        """The open drift of a segment, or overall; of the serving version, if that has one."""
         opened = (version.open_drift(segment, self.prices, self.last_time) for version in reversed(self._live))
         return next((drift for drift in opened if drift is not None), None)
 
     def stream_of(self, finding: Finding) -> Detector:
-        """The stream that a finding is about, as it is now."""
+        """The stream of a finding, in its current state."""
         version = self._versions.get(finding.version, self._serving)
         segments = version.of(finding.segment).segments
         return segments.get(finding.segment, segments.detector)
 
     @property
     def deployments(self) -> tuple[Deployment, ...]:
-        """The versions met, in the order in which they began."""
+        """The versions met, oldest first."""
         named = [version for version in self._versions.values() if version.name is not None]
         return tuple(Deployment(one.name or "", one.time, one.event, not one.retired) for one in named)
 
     def now(self) -> Now:
-        """How things are now: the open drifts, and the rates since."""
+        """The current status: open drifts, and the rates since their alarms."""
         found = [
             version.open_drift(segment, self.prices, self.last_time)
             for version in self._live
@@ -401,7 +401,7 @@ class Watch:
         return self._serving.accept(segment, self.last_time)
 
     def set_budget(self, arl: float) -> None:
-        """Go on with another false-alarm budget, without forgetting anything."""
+        """Change the false-alarm budget and keep everything else."""
         for version in self._versions.values():
             for streams in version.streams:
                 streams.segments.set_budget(arl)
@@ -409,7 +409,7 @@ class Watch:
     # State ----------------------------------------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
-        """Everything that is needed to resume."""
+        """The state to resume from."""
         about = {
             "events": self.events,
             "predictions": self._predictions,
@@ -427,7 +427,7 @@ class Watch:
 
     @classmethod
     def from_bytes(cls, saved: bytes, trace: Follow | None = None, *, max_segments: int | None = None) -> Watch:
-        """Bring back what :meth:`to_bytes` saved; bytes that it cannot have saved are an InputError."""
+        """Load the bytes of :meth:`to_bytes`; invalid ones raise an InputError."""
         try:
             found = unpack(saved)
             if found.kind != "Watch":
