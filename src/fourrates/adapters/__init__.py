@@ -1,7 +1,7 @@
-"""fourrates where other libraries expect a part of their own.
+"""Adapters to drift detectors and estimators of other libraries.
 
-- :mod:`fourrates.adapters.river`: a drift detector of river's, and a classifier that retrains when it speaks.
+- :mod:`fourrates.adapters.river`: a river drift detector, and a classifier that retrains on drift.
 - :mod:`fourrates.adapters.sklearn`: a meta-estimator that watches a classifier and refits it.
 
-Each is imported by its own name, and needs the library it is for.
+Each is imported by name and needs its library.
 """

@@ -1,7 +1,7 @@
 """CapyMOA: a drift detector with its interface, fed with pairs.
 
-CapyMOA's detectors take one number an event, usually 1 for an error. Four rates cannot be seen in that, so
-:meth:`DriftDetector.add_element` takes the pair.
+CapyMOA's detectors take one number per event, usually 1 for an error. Four rates need the pair, so
+:meth:`DriftDetector.add_element` takes that.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from fourrates.findings import Drift
 
 
 class DriftDetector(BaseDriftDetector):
-    """A drift detector of CapyMOA's, with any detector of fourrates inside.
+    """A CapyMOA drift detector around any fourrates detector.
 
     Parameters
     ----------
     detector : Detector, optional
-        What watches; it is copied, not used up. ``LFR(sides="down")`` if not given.
+        The detector, which is copied. Default: ``LFR(sides="down")``.
 
     Attributes
     ----------
     drift : Drift or None
-        What the last element showed. `detection_index`, `warning_index` and the flags are CapyMOA's.
+        The drift at the last element. `detection_index`, `warning_index` and the flags are CapyMOA's.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class DriftDetector(BaseDriftDetector):
             self.detection_index.append(self.idx)
 
     def reset(self, clean_history: bool = False) -> None:
-        """Forget what was seen, and with `clean_history` what was found; positions go on unless that goes too."""
+        """Reset the detector, and with `clean_history` its past findings and positions too."""
         super().reset(clean_history)
         self.drift = None
         self._live: Any = self.detector.clone()

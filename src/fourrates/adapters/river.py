@@ -1,7 +1,7 @@
 """river: a drift detector fed with pairs, and a classifier that retrains when a rate moves.
 
-river hands its drift detectors one number an event, right or wrong. Four rates cannot be seen in that. So the detector
-here takes the pair as its one value, and :class:`DriftRetrainingClassifier` is river's own, but for giving it the pair.
+river gives its drift detectors one number per event, right or wrong. Four rates need the pair, so the detector here
+takes that as its value, and :class:`DriftRetrainingClassifier` is river's own, modified to supply it.
 """
 
 from __future__ import annotations
@@ -17,21 +17,20 @@ from fourrates.findings import Drift, RateState
 
 
 class DriftDetector(base.DriftAndWarningDetector):
-    """A drift detector of river's, with any detector of fourrates inside.
+    """A river drift detector around any fourrates detector.
 
-    **Input**: pairs (y_true, y_pred) of labels, each as one value. Where the model had nothing to say, which is None in
-    river, there is nothing to watch.
+    **Input**: pairs (y_true, y_pred) of labels, each as one value. Pairs without a prediction (None) are ignored.
 
     Parameters
     ----------
     detector : Detector, optional
-        What watches; it is copied, not used up. ``LFR(sides="down")`` if not given: a model that learns gets better,
-        which is no alarm.
+        The detector, which is copied. Default: ``LFR(sides="down")``, because a model that learns gets better, which is
+        no alarm.
 
     Attributes
     ----------
     drift : Drift or None
-        What the last update found. `drift_detected` and `warning_detected` are river's flags for it.
+        The drift at the last update. `drift_detected` and `warning_detected` are river's flags for it.
 
     Examples
     --------
@@ -53,7 +52,7 @@ class DriftDetector(base.DriftAndWarningDetector):
         super().__init__()
         self.detector = fr.LFR(sides="down") if detector is None else detector
         self.drift: Drift | None = None
-        self._live = self.detector.clone()  # river copies parameters into its clones, which have seen nothing
+        self._live = self.detector.clone()  # river copies parameters into its clones, which begin empty
 
     def update(self, x: tuple[Hashable, Hashable]) -> None:
         """Take one pair (y_true, y_pred)."""
@@ -70,13 +69,13 @@ class DriftDetector(base.DriftAndWarningDetector):
         self._warning_detected = said and self._live.warning_detected
 
     def accept(self) -> None:
-        """Make what comes from now on normal: another model has taken over."""
+        """Take the rates from now on as normal: another model has taken over."""
         if isinstance(self._live, fr.FourRates):
             self._live.accept(force=True)
 
     @property
     def rates(self) -> Mapping[str, RateState]:
-        """Where each rate stands now."""
+        """The current state of each rate."""
         return self._live.rates
 
     @classmethod
@@ -85,29 +84,29 @@ class DriftDetector(base.DriftAndWarningDetector):
 
 
 class DriftRetrainingClassifier(drift.DriftRetrainingClassifier):
-    """A classifier of river's that starts anew when one of its rates moves.
+    """A river classifier that restarts when one of its rates moves.
 
-    river's own, with two differences. The detector is given the pair, so a drift that leaves the accuracy as it is gets
-    noticed. And a warning that lapses is forgotten: the model in the background, which is to replace the present one,
-    has learnt from the events of the warning that led to the drift and from no other.
+    river's own, with two differences. Its detector receives the pair, so it notices a drift that leaves accuracy flat.
+    And a warning that lapses is forgotten: the background model that replaces the current one was trained only on
+    events of the warning that led to the drift.
 
     Parameters
     ----------
     model : river classifier
-        The model, and what its successors are copies of.
+        The model; its successors are copies of it.
     drift_detector : DriftDetector, optional
-        The one above; with ``LFR(sides="down")`` if not given. Its labels are those of the stream.
+        The one above, by default with ``LFR(sides="down")``. Its labels are those of the stream.
     train_in_background : bool
-        Whether a successor learns from the warning on, or begins with the drift.
+        Whether a successor is trained from the warning on, or begins with the drift.
 
     Attributes
     ----------
     drifts : list of Drift
-        All that were found. Events are those for which the model had a prediction: most have none for the very first.
+        All drifts. Events without a prediction, such as the very first for most models, do not count.
 
     Examples
     --------
-    river's web sites, 1,250 of them, and the same again with what was phishing turned into what was not:
+    river's web sites, 1,250 of them, then the same again with labels swapped:
 
     >>> from river import datasets, evaluate, metrics, naive_bayes
     >>> from fourrates.adapters.river import DriftRetrainingClassifier

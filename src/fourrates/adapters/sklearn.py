@@ -1,4 +1,4 @@
-"""scikit-learn: a meta-estimator that watches a classifier and learns it anew when one of its rates moves."""
+"""scikit-learn: a meta-estimator that retrains a classifier when one of its rates moves."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def _gives_probabilities(own: RetrainingClassifier) -> bool:
 
 
 class RetrainingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    """A classifier that is watched, and learnt anew from the examples of the new concept when it drifts.
+    """A classifier that is watched, and retrained on examples of the new concept when it drifts.
 
-    `fit` learns a model. `partial_fit` brings what came after: the model predicts each example, its label is held
-    against that, and when a rate moves the next model learns from the examples of the warning. Between drifts nothing
-    is learnt. It is :class:`~fourrates.retrain.Retrainer` in the manner of scikit-learn.
+    `fit` trains a model. With later examples, `partial_fit` compares predictions and labels, and when a rate moves it
+    trains the next model on the examples of the warning. It does not train between drifts. It is the scikit-learn form
+    of :class:`~fourrates.retrain.Retrainer`.
 
     Parameters
     ----------
     estimator : scikit-learn classifier
-        What to learn; it is cloned.
+        The model to train; it is cloned.
     detector : Detector, optional
-        What watches; ``LFR()`` if not given. Its labels are replaced by the classes of the data.
+        The detector; ``LFR()`` if not given. Its labels are replaced by the classes of the data.
     min_examples : int
-        How many examples a new model needs at least.
+        Least examples for a new model.
     max_examples : int
-        How many examples are kept at most; the newest.
+        Most examples held; older ones are dropped.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class RetrainingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     drifts_ : list of Drift
         All drifts so far. Their positions count the examples given to `partial_fit` after the first model, from 0.
     retrainer_ : Retrainer
-        All there is to know, such as the life of every model.
+        The full record, such as the life of every model.
     n_features_in_, feature_names_in_
         As the model has them.
 
@@ -85,28 +85,28 @@ class RetrainingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.max_examples = max_examples
 
     def fit(self, X: Any, y: npt.ArrayLike) -> Self:
-        """Learn a model, and forget everything before.
+        """Train a model, and forget everything before.
 
         Parameters
         ----------
         X : table of examples
-            As the estimator takes them.
+            In the estimator's own format.
         y : array of labels
             Two classes or more.
         """
         return self._first(X, y, None)
 
     def partial_fit(self, X: Any, y: npt.ArrayLike, classes: npt.ArrayLike | None = None) -> Self:
-        """Predict, compare, and learn anew where there was a drift. The first call is as `fit`.
+        """Predict, compare, and retrain after a drift. The first call is like `fit`.
 
         Parameters
         ----------
         X : table of examples
-            As the estimator takes them.
+            In the estimator's own format.
         y : array of labels
-            What they turned out to be.
+            The true labels.
         classes : array of labels, optional
-            In the first call, the classes there will ever be; those of y if not given.
+            In the first call, all classes that may ever occur; by default those of y.
         """
         if not hasattr(self, "retrainer_"):
             return self._first(X, y, classes)
@@ -115,14 +115,14 @@ class RetrainingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Say what the serving model says."""
+        """Predict with the serving model."""
         self._ready(X)
         found: npt.NDArray[Any] = self.estimator_.predict(X)
         return found
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
-        """Give the probabilities the serving model gives; 0 for a class that it has not learnt."""
+        """Predict probabilities with the serving model; 0 for a class it was not trained on."""
         self._ready(X)
         found = np.zeros((X.shape[0] if hasattr(X, "shape") else len(X), len(self.classes_)))
         found[:, np.searchsorted(self.classes_, self.estimator_.classes_)] = self.estimator_.predict_proba(X)
@@ -157,7 +157,7 @@ class RetrainingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _checked(self, X: Any, y: npt.ArrayLike, *, first: bool) -> npt.NDArray[Any]:
-        """The labels as an array, once they and the columns of X are in order; the values of X are the model's."""
+        """The labels as an array, after checking them and the columns of X; the model checks the values of X."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         labels: npt.NDArray[Any] = column_or_1d(y, warn=True)
@@ -172,7 +172,7 @@ class RetrainingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self._check_columns(X, first=False)
 
     def _check_columns(self, X: Any, *, first: bool) -> None:
-        if getattr(X, "ndim", 2) == 2:  # what is wrong with anything else is for the model to say
+        if getattr(X, "ndim", 2) == 2:  # the model rejects other shapes
             validate_data(self, X, reset=first, skip_check_array=True)
 
     def __sklearn_tags__(self) -> Any:

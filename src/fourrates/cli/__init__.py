@@ -1,7 +1,7 @@
 """The command line: ``fourrates detect``, ``check``, ``watch``, ``serve``, ``demo`` and more.
 
-Results go to the standard output, messages to the standard error. Whatever is wrong with the input is said in one line,
-with exit status 2; a defect of ours has exit status 3, alerts that could not be delivered have 4.
+Results go to the standard output, messages to the standard error. An input error is one line with exit status 2; a
+defect of ours has exit status 3, undelivered alerts have 4.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ def main() -> None:
             raise
         print(f"fourrates: the command line needs {error.name}: pip install 'fourrates[cli]'", file=sys.stderr)
         sys.exit(REFUSED)
-    if isinstance(sys.stdout, io.TextIOWrapper):  # what the output cannot hold is written as an escape
+    if isinstance(sys.stdout, io.TextIOWrapper):  # characters the output cannot encode are written as escapes
         sys.stdout.reconfigure(errors="backslashreplace")
     status = run(sys.argv[1:])
-    if status in (REFUSED, DEFECT, INTERRUPTED):  # a thread may still wait for a pipe, and the interpreter for it
+    if status in (REFUSED, DEFECT, INTERRUPTED):  # a thread that waits for a pipe would keep the interpreter
         with suppress(OSError):
             sys.stderr.flush()
         os._exit(status)

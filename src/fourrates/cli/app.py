@@ -1,8 +1,7 @@
-"""The commands put together, and one shape for everything that goes wrong.
+"""The command line: all commands, with one form for every error.
 
-Exit status: 0 for done; 1 for a drift, where ``--fail-on drift`` asks for it; 2 for input or words that cannot be used,
-said in one line; 3 for a defect of ours, with a file to send us; 4 for alerts of ``watch`` that are left undelivered;
-130 after Ctrl-C.
+Exit status: 0 for success; 1 for a drift with ``--fail-on drift``; 2 for invalid input or options, with one line of
+explanation; 3 for a defect of ours, with a file to send us; 4 for undelivered alerts of ``watch``; 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -83,7 +82,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _refusal(error: Exception) -> str | None:
-    """What to say where a file or a library could not be had; None for a defect of ours."""
+    """The message for an unavailable file or library; None for a defect of ours."""
     if isinstance(error, ModuleNotFoundError):
         name = (error.name or "").split(".")[0]
         return f"this needs {name}: pip install 'fourrates[{EXTRAS[name]}]'" if name in EXTRAS else None
@@ -100,19 +99,19 @@ def _refusal(error: Exception) -> str | None:
 
 
 def _say(message: str, status: int = REFUSED) -> int:
-    """Say what is wrong, in one line, and see to it that nothing more is written."""
+    """Print an error in one line, and make sure that nothing more is written."""
     line = printable(" ".join(message.split()))
     with suppress(OSError):
         print(f"fourrates: {line}", file=sys.stderr, flush=True)
-    # What is left in the buffer of a pipe nobody reads, or of a full disk, would be tried again at exit.
+    # A closed pipe or a full disk would fail again at exit on the rest of the buffer.
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return status
 
 
 def _defect(error: Exception, arguments: Sequence[str]) -> int:
-    """Say that it is our fault, and how to tell us."""
-    import platform  # these are seldom needed
+    """Report a defect of ours, and how to send it."""
+    import platform  # seldom needed
     import shlex
     import tempfile
     import traceback

@@ -1,4 +1,4 @@
-"""`--bad-rows FILE`: lines that are no events, set aside and counted."""
+"""`--bad-rows FILE`: rejected lines, saved and counted."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import os
 from collections import Counter
 from pathlib import Path
 
-SHOWN = 10_000  # bytes of a line that are kept
+SHOWN = 10_000  # bytes saved of a line
 
 
 class BadRows:
-    """Appends each refused line to a file, as JSON with its place and what is wrong with it.
+    """Appends rejected lines to a file, as JSON with place and problem.
 
     Parameters
     ----------
     path : Path
-        The file; made if it is not there.
+        The file; created if missing.
     count, size : int
-        Lines refused so far, and the size of the file then: what stands behind that was written by a process that
-        ended before it could save how far it had come, and is not written twice.
+        Lines rejected before, and the size of the file then. Anything beyond that is from a process that ended before
+        it saved its progress; those lines are not written twice.
     """
 
     def __init__(self, path: Path, count: int = 0, size: int | None = None) -> None:
@@ -32,7 +32,7 @@ class BadRows:
             self._again.update(self._file.read().splitlines())
         if end:
             self._file.seek(end - 1)
-            if self._file.read(1) != b"\n":  # cut short: the next line is not to go on behind it
+            if self._file.read(1) != b"\n":  # an incomplete line: begin a new one
                 self._file.write(b"\n")
 
     def refuse(self, source: str, line: int, text: bytes, problem: str) -> None:
@@ -45,7 +45,7 @@ class BadRows:
             self._file.write(row + b"\n")
 
     def flush(self) -> int:
-        """See everything on the disk, and return the size of the file."""
+        """Flush to disk, and return the size of the file."""
         self._file.flush()
         os.fsync(self._file.fileno())
         return self._file.seek(0, os.SEEK_END)

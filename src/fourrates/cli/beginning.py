@@ -1,4 +1,4 @@
-"""What the rows that a growing file holds already tell a watch: the classes, and how many events there are a day."""
+"""First facts for a watch from the existing rows of a growing file: its classes and daily volume."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
     from fourrates.events.dates import Order
 
-PIECE = 1 << 20  # bytes read at a time, until there are as many rows as `detect` looks at
+PIECE = 1 << 20  # bytes read at a time, up to the number of rows that `detect` uses
 
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What is known from the first rows."""
+    """Facts from the first rows."""
 
     labels: list[Hashable]  # the positive one of two last
-    rows: int  # that were looked at
+    rows: int  # number examined
     times: npt.NDArray[np.datetime64] | None
-    dates: Order | None  # what is first in dates that are not ISO 8601
+    dates: Order | None  # order of dates that are not ISO 8601
 
     def __str__(self) -> str:
         names = ", ".join(map(str, self.labels[:12])) + (" ..." if len(self.labels) > 12 else "")
@@ -47,10 +47,7 @@ def beginning(
     labels: list[Hashable] | None = None,
     max_line: int = MAX_LINE,
 ) -> Beginning | None:
-    """Look at the rows that are there; None for a pipe, and for a file that has none yet.
-
-    Lines that are no rows are passed over here: the watch itself meets them again.
-    """
+    """Examine the existing rows, except invalid ones, which the watch meets again; None if there are none."""
     if file == "-" or not os.path.exists(file) or not stat.S_ISREG(os.stat(file).st_mode):
         return None
     with open(file, "rb") as opened, checked():
@@ -72,7 +69,7 @@ def beginning(
 
 
 class _Rows(Events):
-    """Tables kept as they are: the classes are those of all of them."""
+    """Tables as read: the classes are inferred from all of them."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)

@@ -1,4 +1,4 @@
-"""``fourrates check``: what a stream is like before it is watched."""
+"""``fourrates check``: profile a stream before watching it."""
 
 from __future__ import annotations
 

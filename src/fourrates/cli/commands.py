@@ -1,7 +1,7 @@
-"""Commands and options as click has them, with two additions.
+"""Click's commands and options, with two additions.
 
-A command's module is imported when the command is called, so that ``token`` does not wait for pyarrow. And help shows
-options under headings, because ``detect`` has twenty of them.
+A command's module is imported on use, so that ``token`` need not wait for pyarrow. Help groups options under headings,
+because ``detect`` has twenty of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Decorator = Callable[[Function], Function]
 
 
 class Commands(click.Group):
-    """The group of all commands: the command NAME is the object of that name in the module of that name."""
+    """The group of all commands: command NAME is the object NAME in the module NAME."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(NAMES)
@@ -59,7 +59,7 @@ class Command(click.Command):
                 formatter.write_dl(records)
 
     def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Nothing: arguments stand among the options, under a heading of their own."""  # click 8.5 calls it
+        """Nothing: arguments are listed among the options, under their own heading."""  # click 8.5 calls it
 
 
 class Option(click.Option):
@@ -82,18 +82,18 @@ class Argument(click.Argument):
 
 
 def command(function: Callable[..., Any]) -> Command:
-    """Make a command of a function and the options above it."""
+    """Make a command from a function and its options."""
     made: Command = click.command(cls=Command, context_settings=SETTINGS)(function)
     made.help = help_of(made)
     return made
 
 
 def help_of(made: click.Command) -> str:
-    """The help of a command, with its examples marked as lines that click must not join."""
+    """The help of a command, with examples marked so that click does not rewrap them."""
     return cleandoc(made.help or "").replace("\n\nExamples\n--------\n", "\n\n\b\nExamples\n")
 
 
-# click's own decorators are used up by the command they are put on, in some releases; these are for several commands.
+# In some releases click's own decorators work only once; these can be shared by commands.
 
 
 def option(*names: str, **details: Any) -> Decorator[Any]:
@@ -106,7 +106,7 @@ def argument(*names: str, **details: Any) -> Decorator[Any]:
 
 
 def gathered(kind: type[Any], name: str, *options: Decorator[Any]) -> Decorator[Any]:
-    """Several options as one decorator, and as one argument: an instance of a data class, whose fields they are."""
+    """Combine options into one decorator, and one argument: an instance of a data class with their fields."""
     names = [field.name for field in fields(kind)]
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -121,5 +121,5 @@ def gathered(kind: type[Any], name: str, *options: Decorator[Any]) -> Decorator[
 
 
 def together(*options: Decorator[Any]) -> Decorator[Any]:
-    """Several options as one decorator, in this order in the help."""
+    """Combine options into one decorator, in this order in the help."""
     return lambda function: reduce(lambda inner, one: one(inner), reversed(options), function)

@@ -1,4 +1,4 @@
-"""Where `watch` sends its alerts, and what becomes of those that are left."""
+"""Channels for the alerts of `watch`, and delivery of the remaining ones at the end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fourrates.cli import UNDELIVERED
 from fourrates.cli import options as opt
 
-SECONDS = 10.0  # to deliver what is left at the end
+SECONDS = 10.0  # to deliver remaining alerts at the end
 
 if TYPE_CHECKING:
     from fourrates.alerts import Channel, Spool
@@ -21,14 +21,14 @@ def channels(addresses: Sequence[str]) -> list[Channel]:
     """The channels of the addresses; webhooks are signed if FOURRATES_WEBHOOK_SECRET is set."""
     if not addresses:
         return []
-    from fourrates.alerts import channel_of  # only where there is somebody to tell
+    from fourrates.alerts import channel_of  # only if there are channels
 
     secret = os.environ.get("FOURRATES_WEBHOOK_SECRET")
     return [channel_of(address, secret, commands=True) for address in addresses]
 
 
 def open_spool(channels: list[Channel], state: Path | None, file: str) -> Spool | None:
-    """The spool, next to the state, where there is somebody to tell; what waits in it for others is said."""
+    """The spool next to the state, if there are channels; alerts it holds for other channels are reported."""
     if not channels:
         return None
     from fourrates.alerts import Spool
@@ -43,9 +43,9 @@ def open_spool(channels: list[Channel], state: Path | None, file: str) -> Spool 
 
 
 def deliver_rest(spool: Spool) -> int:
-    """Deliver what is left, for some seconds, and name what cannot be; the exit status."""
+    """Try for some seconds to deliver the rest, report failures, and return the exit status."""
     dropped, grace = spool.dropped, float(os.environ.get("FOURRATES_ALERT_SECONDS", SECONDS))
-    with suppress(KeyboardInterrupt):  # asked a second time: what is left is named all the same
+    with suppress(KeyboardInterrupt):  # a second Ctrl-C: report the rest all the same
         spool.close(grace)
     if dropped:
         opt.say(f"{opt.several(dropped, 'alert')} dropped because the spool was full")

@@ -1,4 +1,4 @@
-"""``fourrates demo``: a stream that drifts without a trace in its accuracy, found and shown."""
+"""``fourrates demo``: find and show a drift that leaves accuracy flat."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ FILE = click.Path(path_type=Path)
 
 @dataclass(frozen=True)
 class Outputs:
-    """What is written besides the findings."""
+    """Optional outputs besides the findings."""
 
     csv: Path | None
     report: Path | None
@@ -56,7 +56,7 @@ class Outputs:
 
 @dataclass(frozen=True)
 class Resume:
-    """What to resume from, and what to accept."""
+    """What to resume from and to accept."""
 
     state: Path | None
     accept: str | None
@@ -168,7 +168,7 @@ def detect(
     read, ripe = _read(job)
     reported = {} if job.saved is None else dict(job.saved.reported)
     findings += read if cohorts is None else _not_reported(read, reported)
-    if cohorts is not None and resume.accept is not None:  # what is open may not be ripe: then all of it counts as ripe
+    if cohorts is not None and resume.accept is not None:  # open drifts may not be ripe: treat everything as ripe
         findings, ripe = findings + _accept(watch, resume.accept, resume.state), None
         cohorts.drop()
     if resume.accept_after is not None:
@@ -180,7 +180,7 @@ def detect(
     _write(watch, job.events, findings, slices, outputs)
     _show(found, slices, new, json)
     if resume.state is not None:
-        sys.stdout.flush()  # first what was found, then the state that resumes from there
+        sys.stdout.flush()  # findings first, then the state that resumes from there
         _save(job, resume.state, ripe, reported)
     return _status(watch, findings, new, fail_on)
 
@@ -197,7 +197,7 @@ def _show(found: Findings, slices: Sequence[Slice] | None, new: int, json: bool)
 
 @dataclass(frozen=True)
 class _Job:
-    """What is read, what watches it, and what there was before."""
+    """The input, the watch, and the state before."""
 
     watch: Watch
     events: Events
@@ -209,7 +209,7 @@ class _Job:
 
     @property
     def cohorts(self) -> Cohorts | None:
-        """With --state and --labels-from, the predictions whose labels may still come."""
+        """With --state and --labels-from, the predictions that may still get labels."""
         return self.events.cohorts if self.history is not None else None
 
 
@@ -221,12 +221,12 @@ def _opened(
     outputs: Outputs,
     state: Path | None,
 ) -> _Job | None:
-    """The files and the watch, new or as the state has it; None if there is nothing to begin with."""
+    """The input and the watch, new or from the state; None if there is nothing to begin with."""
     classes, columns, threshold = opt.labels_of(data.labels), data.columns, data.threshold
     positive = opt.label_of(data.positive, classes)
     saved = None if state is None else Progress.load(state, limits.max_state)
     if saved is not None:
-        own = columns if data.labels_from is None else replace(columns, truth=None)  # the labels' is guessed anew
+        own = columns if data.labels_from is None else replace(columns, truth=None)  # inferred from the labels
         columns, threshold = saved.chosen(own), _same_threshold(saved.threshold, threshold)
     trace = None if outputs.report is None and outputs.plot is None else tracer(many=columns.by is not None)
     watch = None if saved is None else resumed(saved.watch, state, trace)
@@ -234,7 +234,7 @@ def _opened(
         classes, positive = watch.detector.parameters["labels"], watch.detector.parameters["positive"]
     history = None
     if state is not None:
-        from fourrates.io import History  # which takes a while
+        from fourrates.io import History  # slow to import
 
         history = History.from_list([] if saved is None else saved.files, opt.say)
     late: dict[str, Any] = {}
@@ -277,7 +277,7 @@ def _opened(
 
 
 def _read(job: _Job) -> tuple[list[Finding], bytes | None]:
-    """Watch all batches; what was found, and for labels that come later the watch of what is ripe."""
+    """Watch all batches; the findings, and for late labels the state after the last ripe batch."""
     findings: list[Finding] = []
     ripe = None if job.cohorts is None else job.events.ripe
     saved = None
@@ -295,7 +295,7 @@ def _read(job: _Job) -> tuple[list[Finding], bytes | None]:
 
 
 def _not_reported(findings: list[Finding], reported: dict[str, int]) -> list[Finding]:
-    """Findings that no earlier run has reported: they began after all it did of the same rates, segment and version.
+    """Findings not reported by an earlier run: those that began after its last one of the same segment and version.
 
     With more labels than before, an alarm may come a little sooner or later.
     """
@@ -353,7 +353,7 @@ def _status(watch: Watch, findings: list[Finding], new: int, fail_on: tuple[str,
 
 
 def _no_events(watch: Watch, rows: int) -> str:
-    """That nothing new came, or nothing with a label."""
+    """Explain that there are no new events, or none with a label."""
     last = "" if watch.last_time is None else f" since {output.moment(watch.last_time, False, precise=False)}"
     unlabelled = f": {opt.several(rows, 'new row')}, none with a label" if rows else ""
     return f"no new events{last}{unlabelled}; what follows is how things were then"
@@ -398,7 +398,7 @@ def _write(
 
 
 def _cohorts(saved: Progress | None, state: Path | None) -> Cohorts | None:
-    """The predictions of earlier runs whose labels may still come."""
+    """Predictions of earlier runs that may still get labels."""
     if saved is None:
         return None
     from fourrates.io.cohorts import Cohorts
@@ -433,7 +433,7 @@ def _counted(findings: list[Finding]) -> str:
 
 
 def _print(watch: Watch, events: Events, findings: list[Finding]) -> None:
-    """How things are now, then what was found on the way."""
+    """Print the status, then the findings."""
     seen = opt.several(watch.events, "event")
     if events.columns.by is not None:
         seen += f" of {opt.several(len(watch.segments), 'segment')}"
@@ -445,7 +445,7 @@ def _print(watch: Watch, events: Events, findings: list[Finding]) -> None:
     now = watch.now()
     state, rest = now.headline()
     found = f"{_counted(findings)} in {seen}"
-    if not state:  # this detector has no notion of now
+    if not state:  # this detector has no current status
         state, rest, found = found, "", ""
     elif now.unknown:
         found = seen
@@ -457,7 +457,7 @@ def _print(watch: Watch, events: Events, findings: list[Finding]) -> None:
         click.echo(output.wrapped(f"  {printable(str(drift))}", sys.stdout))
     if found:
         click.echo(output.wrapped(found, sys.stdout))
-    if findings:  # else there is nothing to draw, so rich need not be imported
+    if findings:  # else nothing to draw, and rich is not needed
         out = output.console()
         out.print(output.finding_table(findings[:SHOWN], events.utc, watch.detector.labels.values, out.width))
         if (too_few_examples := last_too_few_examples(watch, findings)) is not None:

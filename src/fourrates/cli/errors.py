@@ -1,4 +1,4 @@
-"""What ends a command early: input that cannot be used, and Ctrl-C. Everything else is a defect of ours."""
+"""Errors that end a command early: invalid input, and Ctrl-C. Everything else is a defect of ours."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from fourrates.io import InputError
 
 
 class Stopped(Exception):
-    """Ctrl-C, after some work was done; the message says what."""
+    """Ctrl-C, after some work was done; the message has a summary."""
 
 
 @contextmanager
 def checked() -> Iterator[None]:
-    """The border: what the library refuses in here was asked for by the person, who is told so.
+    """Report a ValueError of the library as the user's error.
 
-    Only the calls that check what was asked for belong in here. A ValueError from anywhere else is not theirs.
+    Wrap only the calls that check the user's own input: any other ValueError is a defect.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""``fourrates expect``: how soon a fall of a rate would be found, at your volume and with your patience."""
+"""``fourrates expect``: time to find a fall of a rate, for your volume and budget."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fourrates.budget.falls import Fall
 
 USUAL = "720,80,40,160"
-HISTORY, LONGEST = 10_000, 100_000  # events before the fall: where no volume is known, and at most
+HISTORY, LONGEST = 10_000, 100_000  # events before the fall: if no volume is known, and at most
 
 
 @command
@@ -92,7 +92,7 @@ def expect(
 
 
 def fall_table(found: Sequence[Fall], rate: float | None) -> Table:
-    """One row a fall: from what to what, and how soon it is found, in events and where `rate` is known in time."""
+    """One row per fall: from, to, and the delay in events and, if `rate` is known, in time."""
     table = output.grid()
     for name in ("rate", "from → to", "found after, median", *([] if rate is None else ["that is"]), "found within"):
         table.add_column(name, justify="left" if name == "rate" else "right")
@@ -113,7 +113,7 @@ def _volume(text: str) -> float:
 
 
 def _budget(arl: str | None, chosen: opt.Spec, rate: float | None) -> str | None:
-    """The budget as a number of events: a budget of time needs the volume, and without one it is the default."""
+    """The budget in events: a budget of time needs the volume; without one the default applies."""
     if rate is None or "arl" in chosen.parameters or "detect" in chosen.parameters:
         return arl
     with checked():

@@ -1,4 +1,4 @@
-"""Options that several commands share, and what they stand for."""
+"""Options shared by several commands, and the objects they describe."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ class Chosen:
         return {name: str(value) if value else None for name, value in asdict(self).items()}
 
     def spec(self, stratum: str | None = None, begun: PeekedBatches | None = None, sampled: bool = False) -> Spec:
-        """The detector with its parameters, the options among them; a season is chosen by what was read, if any."""
+        """The detector with its parameters, including those from options; the first events may choose its season."""
         found = spec(self.detector or DEFAULT)
         more: dict[str, Any] = {"learning": True} if self.learning else {}
         season: Any = None if self.season == "none" else self.season
@@ -232,7 +232,7 @@ limits = gathered(
     _at_most("--max-segments", "N", MAX_SEGMENTS, "The most segments that --by may make."),
     _at_most("--max-state", "BYTES", MAX_STATE, "The largest state that is read."),
 )
-NAMING = ("detector", "tolerance", "learning", "season")  # options that say which detector
+NAMING = ("detector", "tolerance", "learning", "season")  # options that choose the detector
 json = option("--json", section=OUTPUT, is_flag=True, help="Write JSON instead of a table.")
 
 
@@ -257,7 +257,7 @@ def several(number: int, noun: str) -> str:
 
 
 def labels_of(text: str | None) -> list[Hashable] | None:
-    """The labels that `--classes` names; numbers where all of them are numbers."""
+    """The labels in `--classes`; numbers if all of them are numbers."""
     if text is None:
         return None
     words = [word.strip() for word in text.split(",")]
@@ -269,7 +269,7 @@ def labels_of(text: str | None) -> list[Hashable] | None:
         return list(words)
 
 
-NUMBER = re.compile(r"\d{1,4000}")  # longer ones Python refuses to read
+NUMBER = re.compile(r"\d{1,4000}")  # Python does not read longer ones
 
 
 def label_of(text: str | None, labels: list[Hashable] | None) -> Hashable:
@@ -279,7 +279,7 @@ def label_of(text: str | None, labels: list[Hashable] | None) -> Hashable:
 
 
 def events_of(files: Any, columns: Columns, labels_from: str | None = None, **options: Any) -> Events:
-    """What the options of the data stand for; further ones as for `io.read`."""
+    """The events described by the data options; further options as for `io.read`."""
     if labels_from is None and columns.id is not None:
         raise InputError("--id goes with --labels-from, which says where the labels are")
     with checked():
@@ -339,7 +339,7 @@ def spec(text: str) -> Spec:
 
 
 def tolerance_of(text: str) -> float | dict[str, float]:
-    """What `--tolerance` says: a number for all recalls, or one by rate.
+    """The value of `--tolerance`: a number for all recalls, or one per rate.
 
     Examples
     --------
@@ -371,7 +371,7 @@ def make_detector(
     reference: Any = None,
     quiet: bool = False,
 ) -> Detector:
-    """The detector that `--detector`, `--budget` and `--reference` ask for, or the default one; the budget is said."""
+    """The detector of `--detector`, `--budget` and `--reference`, or the default one; reports the budget."""
     with checked():
         return make(
             chosen.kind,
@@ -397,7 +397,7 @@ def counts_of(text: str, name: str) -> Any:
 
 
 def reference_of(text: str, events: Events, columns: Columns, threshold: float | None) -> Any:
-    """The counts that `--reference` names: a file of validation pairs, or the counts themselves.
+    """The counts in `--reference`: from a file of validation pairs, or given directly.
 
     Examples
     --------

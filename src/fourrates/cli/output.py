@@ -1,4 +1,4 @@
-"""What was found, as tables for people and as JSON and CSV for programs."""
+"""Findings as tables for people, and as JSON and CSV for programs."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from fourrates.findings import Drift, Finding, Matrix, RateChange, Shift
 from fourrates.plain import COLUMNS, counts_split, rows
 from fourrates.plain import moment as moment
 
-if TYPE_CHECKING:  # rich is imported where something is drawn: it takes a while
+if TYPE_CHECKING:  # rich is slow to import, so only where it draws
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
 ARROWS = {"down": "↓", "up": "↑"}
 DRIFT, END = "bold dark_orange", "bold dodger_blue1"
-SEGMENT = 24  # columns that the name of a segment has at least, if it is that long
-WIDE = 116  # columns, from which on a table has all it could have
+SEGMENT = 24  # minimum columns for a segment's name, if it is that long
+WIDE = 116  # columns from which a table shows everything
 WORDS = {
     "drift": "drift",
     "confirmation": "confirmed",
@@ -37,7 +37,7 @@ WORDS = {
 
 
 def console() -> Console:
-    """The standard output; wide enough for a table when it is no terminal."""
+    """The standard output; wide enough for a table if it is not a terminal."""
     from rich.console import Console
 
     out = Console(highlight=False)
@@ -45,7 +45,7 @@ def console() -> Console:
 
 
 def grid() -> Table:
-    """An empty table, in the style of all of them."""
+    """An empty table in the common style."""
     from rich import box
     from rich.table import Table
 
@@ -53,7 +53,7 @@ def grid() -> Table:
 
 
 def literal(text: object) -> Text:
-    """Words for a table as they are: never markup, never an escape sequence; lines stay lines."""
+    """Literal text for a table: no markup, no escape sequences; line breaks are kept."""
     from rich.text import Text
 
     return Text("\n".join(map(printable, str(text).split("\n"))))
@@ -63,10 +63,10 @@ def literal(text: object) -> Text:
 
 
 def finding_table(findings: Sequence[Finding], utc: bool, labels: Sequence[Any], width: int) -> Table:
-    """One row a finding: when, what, which rates, from what to what, and since when.
+    """One row per finding: when, what, which rates, from and to, and since when.
 
-    This much fits 80 columns. With `WIDE` ones there are the interval of the new rate, how often it was observed and
-    the event as well; for a detector that does not know when a drift started, the counts before and since the warning.
+    This fits 80 columns. `WIDE` tables also have the interval of the new rate, its observations, and the event; for a
+    detector that does not know when a drift started, also the counts before and since the warning.
     """
     from rich.text import Text
 
@@ -131,14 +131,14 @@ def _observed(change: RateChange) -> str:
 
 
 def moved(change: RateChange) -> str:
-    """From what it was to what it is, or from what it was expected to be; not every detector expects something."""
+    """From the old value to the new one, or from the expected value; not every detector has one."""
     if change.before is not None and change.after is not None:
         return f"{change.before.value:.3f} → {change.after.value:.3f}"
     return f"{change.statistic:.3f}" if change.expected is None else f"{change.expected:.3f} → {change.statistic:.3f}"
 
 
 def _since(finding: Finding, utc: bool) -> str:
-    """When the new level started, as far as the detector knows, else when the warning opened; nothing for a look."""
+    """When the new level started, if known, else when the warning opened; empty after a look."""
     if isinstance(finding, Drift) and finding.started is None:
         return f"event {finding.since:,}"
     if finding.started is None or finding.kind in ("confirmation", "withdrawal", "acceptance"):
@@ -151,7 +151,7 @@ def _place(event: int, time: Any, utc: bool) -> str:
 
 
 def wrapped(text: str, stream: TextIO) -> str:
-    """Text broken between words, where it goes to a terminal."""
+    """Text, wrapped if it goes to a terminal."""
     if not stream.isatty():
         return text
     width = shutil.get_terminal_size().columns
@@ -163,7 +163,7 @@ def wrapped(text: str, stream: TextIO) -> str:
 
 
 def matrix(counts: Matrix, labels: Sequence[Any]) -> str:
-    """Two lines for two classes, true class by true class; a count of the right ones for more."""
+    """The confusion counts in two lines for two classes; for more, the number of right ones."""
     if not counts:
         return ""
     if len(counts) > 2:
@@ -182,7 +182,7 @@ def matrix(counts: Matrix, labels: Sequence[Any]) -> str:
 
 
 def as_json(value: Mapping[str, Any]) -> str:
-    """One object, readable; in it nothing that a terminal would obey."""
+    """One indented object, without characters a terminal would obey."""
     text = json.dumps(value, indent=2, default=str, ensure_ascii=False)
     return re.sub(r"[^\n -~]", lambda one: one[0] if one[0] == printable(one[0]) else json.dumps(one[0])[1:-1], text)
 
@@ -191,11 +191,11 @@ def as_csv(findings: Sequence[Finding], utc: bool) -> bytes:
     """One row for each rate that moved."""
     lines = [_line(COLUMNS)]
     lines += [_line(["" if row[name] is None else row[name] for name in COLUMNS]) for row in rows(findings, utc)]
-    return "".join(lines).encode("utf-8", "surrogateescape")  # the name of a file may be no text
+    return "".join(lines).encode("utf-8", "surrogateescape")  # a file name may not be valid text
 
 
 def _line(cells: Sequence[Any]) -> str:
-    """A line of CSV; a cell with a line feed or a carriage return in it is quoted, whatever ends the lines here."""
+    """A line of CSV; a cell with any line break is quoted."""
     text = io.StringIO()
     defusing = [defused(cell) if isinstance(cell, str) else cell for cell in cells]
     csv.writer(text, lineterminator="\r\n").writerow(defusing)

@@ -1,4 +1,4 @@
-"""What `watch` shows: lines of JSON for programs, the rates within their bounds for people."""
+"""The display of `watch`: JSON lines for programs, rates within their bounds for people."""
 
 from __future__ import annotations
 
@@ -25,40 +25,40 @@ if TYPE_CHECKING:
 
 
 FRAME = 0.1  # seconds between pictures
-NORMAL = "dodger_blue1"  # told from orange by every eye
+NORMAL = "dodger_blue1"  # easily told from orange by anyone
 WIDTH = 56  # of a rate's bar
 NARROW = 15  # the shortest bar
 OPEN = 5  # open drifts shown
 
 
 class Watched(Protocol):
-    """What a picture shows of everything that is watched together."""
+    """The interface of a watch for pictures."""
 
     @property
     def events(self) -> int:
-        """How many there were."""
+        """Events so far."""
 
     @property
     def detector(self) -> Any:
-        """As each segment begins."""
+        """The detector that each segment begins with."""
 
     def now(self) -> Now:
-        """How things are."""
+        """The current status."""
 
 
 def rates_of(detector: Detector) -> Mapping[str, RateState]:
-    """Where the rates of a detector stand, if it tells."""
+    """The rates of a detector, if it reports them."""
     rates: Mapping[str, RateState] = getattr(detector, "rates", {})
     return rates
 
 
 def outside(state: RateState) -> list[Statistic]:
-    """The statistics of a rate that stand outside their warning bounds."""
+    """The statistics of a rate that are outside their warning bounds."""
     return [one for one in state.statistics if one.value < one.warn.lower or one.value > one.warn.upper]
 
 
 def warned_rates(detector: Detector) -> list[dict[str, Any]]:
-    """The rates that a warning is about: those outside their bounds, or those that most of the evidence is about."""
+    """The rates behind a warning: those outside their bounds, or with most of the evidence."""
     rates = rates_of(detector)
     found = [
         {"rate": name, "statistic": finite(one.value), "expected": finite(state.estimate)}
@@ -75,7 +75,7 @@ def warned_rates(detector: Detector) -> list[dict[str, Any]]:
 
 
 class Lines:
-    """One JSON object a line, written at once."""
+    """One JSON object per line, flushed at once."""
 
     def __enter__(self) -> Lines:
         return self
@@ -84,31 +84,31 @@ class Lines:
         sys.stdout.flush()
 
     def drift(self, record: dict[str, Any]) -> None:
-        """Tell a drift, or what became of one."""
+        """Report a drift or its later findings."""
         sys.stdout.write(js.dumps(record) + "\n")
         sys.stdout.flush()
 
     warning = shift = drift
 
     def remark(self, sentence: str) -> None:
-        """Tell people what is odd about the data; programs read the standard output."""
+        """Report a data problem to people; programs read the standard output."""
         say(sentence)
 
     def tick(self) -> None:
-        """There is no picture."""
+        """Nothing to draw."""
 
 
 class Picture:
-    """The rates within their bounds, live, and what happened last."""
+    """The rates within their bounds, live, and the latest findings."""
 
     def __init__(self, watch: Watched, single: bool, name: str) -> None:
         self.watch, self.single, self.name = watch, single, name
-        from rich.console import Console  # of use on a terminal only
+        from rich.console import Console  # only needed on a terminal
         from rich.live import Live
 
         self.console = Console(highlight=False)
-        self.told: deque[Text] = deque(maxlen=5)  # drifts and what became of them
-        self.heard: deque[Text] = deque(maxlen=5)  # warnings, which would push the drifts off the screen
+        self.told: deque[Text] = deque(maxlen=5)  # drifts and their later findings
+        self.heard: deque[Text] = deque(maxlen=5)  # warnings, separately so that they do not push drifts off the screen
         self.drifts = self.warnings = 0
         self.next = 0.0
         self.seen = (clock.monotonic(), watch.events)
@@ -125,7 +125,7 @@ class Picture:
         self.live.__exit__(*details)
 
     def drift(self, record: dict[str, Any]) -> None:
-        """Tell a drift, or what became of one."""
+        """Report a drift or its later findings."""
         from rich.text import Text
 
         is_drift = record["kind"] == "drift"
@@ -140,7 +140,7 @@ class Picture:
         self.told.append(Text(line, DRIFT if is_drift else END if record["closes"] else "bold"))
 
     def warning(self, record: dict[str, Any]) -> None:
-        """Tell a warning."""
+        """Report a warning."""
         from rich.text import Text
 
         self.warnings += 1
@@ -148,7 +148,7 @@ class Picture:
         self.heard.append(Text(f"{_when(record)}  warning    {rates}", "yellow"))
 
     def shift(self, record: dict[str, Any]) -> None:
-        """Tell a shift of the true classes."""
+        """Report a class-mix shift."""
         from rich.text import Text
 
         stream = "" if self.single else f"{shortened(str(record.get('segment', '')))}: "
@@ -156,13 +156,13 @@ class Picture:
         self.heard.append(Text(f"{_when(record)}  shift      {stream}share of positives {shares}"))
 
     def remark(self, sentence: str) -> None:
-        """Tell what is odd about the data."""
+        """Report a data problem."""
         from rich.text import Text
 
         self.heard.append(Text(f"note: {sentence}", "dim"))
 
     def tick(self) -> None:
-        """Bring the picture up to date, if it is time to."""
+        """Redraw the picture if it is due."""
         now = clock.monotonic()
         if now >= self.next:
             self.next = now + FRAME
@@ -173,7 +173,7 @@ class Picture:
             self.live.update(self.picture(), refresh=True)
 
     def picture(self) -> Group:
-        """All of it."""
+        """The whole picture."""
         from rich.console import Group
         from rich.panel import Panel
         from rich.table import Table
@@ -193,7 +193,7 @@ class Picture:
         if self.single:
             assert isinstance(self.watch, Watch)
             detector: Any = self.watch.segments.get(None, self.watch.detector)
-            # As text: a name in brackets would be taken for markup.
+            # As text: brackets in a name would be parsed as markup.
             inside = self.rates(detector)
             frame = Panel(inside, title=Text(name, "bold"), subtitle=Text(head), padding=(1, 2), expand=False)
             parts += [frame, _key(detector)]
@@ -234,7 +234,7 @@ class Picture:
         return grid
 
     def _bar_width(self, names: Sequence[str], weighs: bool) -> int:
-        """What a terminal has left for the bars next to names and numbers; they may be short, the numbers may not."""
+        """The width left for bars beside names and numbers; bars may shrink, numbers may not."""
         numbers = 5 + 11 + 11 + (11 if weighs else 0)
         left = self.console.width - max(map(len, names), default=0) - numbers - 10 - 6  # gaps, and the frame
         return min(max(left, NARROW), WIDTH)
@@ -244,7 +244,7 @@ View = Lines | Picture
 
 
 def standing(state: RateState) -> tuple[float | None, float | None]:
-    """What a rate is now, and what it is held against, where these are known."""
+    """The current value of a rate and its normal, if known."""
     if state.statistics:
         return state.statistic, state.estimate
     now = state.estimate if state.now is None else state.now.value
@@ -268,7 +268,7 @@ def bar(state: RateState, colour: str, width: int = WIDTH) -> Text:
     if state.statistics:
         span(state.detect, "·", "┃")
         span(state.warn, "─", "│")
-        for edge in (state.detect.lower, state.detect.upper):  # which a warning's may cover
+        for edge in (state.detect.lower, state.detect.upper):  # which a warning edge may cover
             cells[column(edge)] = "┃"
     elif state.normal is not None and state.normal.n:
         span(state.normal, "─", "│")
@@ -285,7 +285,7 @@ def _weighs(detector: Detector) -> bool:
 
 
 def _key(detector: Detector) -> Text:
-    """What the signs mean."""
+    """The legend."""
     from rich.text import Text
 
     text = Text.assemble(("● ", NORMAL), ("now   ", "dim"))
@@ -301,7 +301,7 @@ def _when(record: Mapping[str, Any]) -> str:
 
 
 def _moved(change: Mapping[str, Any]) -> str:
-    """A rate that moved: from what it was to what it is, or the statistic against what was expected of it."""
+    """A rate that moved: from old to new value, or from expected value to statistic."""
     before, after = change["expected"], change["statistic"]
     if "before" in change and "after" in change:
         before, after = change["before"]["value"], change["after"]["value"]
@@ -309,7 +309,7 @@ def _moved(change: Mapping[str, Any]) -> str:
 
 
 def _worry(rate: Mapping[str, Any]) -> str:
-    """A rate that a warning is about."""
+    """A rate behind a warning."""
     evidence = f" (alarm level {rate['evidence']:.0%})" if rate.get("evidence") is not None else ""
     return f"{shortened(rate['rate'])} {_number(rate['statistic'])}{evidence}"
 

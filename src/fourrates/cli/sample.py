@@ -1,4 +1,4 @@
-"""``fourrates sample``: which predictions to label, when not all can be."""
+"""``fourrates sample``: choose predictions to label, if you cannot label all."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ data = gathered(
 
 
 class Part(NamedTuple):
-    """Some predictions: the values of their columns as they came, and what they say."""
+    """Some predictions: raw columns and encoded predictions."""
 
     values: dict[str, Any]
     preds: Any
@@ -53,7 +53,7 @@ class Predictions(Events):
         return self._check_pred(columns, names, where)
 
     def parts(self) -> Iterator[Part]:
-        """The predictions that can be used, table by table."""
+        """The valid predictions, table by table."""
         for table in self.tables():
             if not self.settled:
                 self.resolve(list(table.data), table.times, table.source)
@@ -124,7 +124,7 @@ def sample(
 
 
 def _share(asked: str, read: Any) -> float:
-    """The share of events that `--labels` says; a number a day needs to know how many come a day."""
+    """The share of events in `--labels`; a number a day needs the daily volume."""
     words = asked.replace(" ", "")
     try:
         if words.endswith("%"):
@@ -142,14 +142,14 @@ def _share(asked: str, read: Any) -> float:
 
 
 def _write(out: Any, events: Predictions, plan: LabelPlan) -> tuple[int, int]:
-    """Write what is drawn; how many predictions there were, and how many of them these are."""
+    """Write the drawn predictions; returns how many there were and how many were drawn."""
     total = drawn = 0
     values = events.labels.values
     order = [events.labels.given.index(label) for label in values]
     for part in events.parts():
         columns = events.columns
         assert columns.id is not None
-        ids = [str(one) for one in listed_values(part.values[columns.id])]  # as text: alike in every format
+        ids = [str(one) for one in listed_values(part.values[columns.id])]  # as text, which is the same in every format
         draw = plan.draw(ids, [values[code] for code in part.preds.tolist()], part.segments)
         rows = np.flatnonzero(draw.drawn)
         if not total:

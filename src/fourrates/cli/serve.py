@@ -1,4 +1,4 @@
-"""``fourrates serve``: the monitor that runs."""
+"""``fourrates serve``: run the monitor service."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fourrates.cli import options as opt
 from fourrates.cli.commands import SETTINGS, Command, help_of
 from fourrates.io import InputError
 
-AWAY = 75  # status of a server whose database is away: EX_TEMPFAIL, so that whoever started it tries again
+AWAY = 75  # exit status if the database is away: EX_TEMPFAIL, so that a supervisor tries again
 DATABASE = "PostgreSQL instead of a file in the folder, as in postgresql://user@host/name. Also FOURRATES_DATABASE."
 
 
@@ -33,7 +33,7 @@ def _data(function: Any) -> Any:
 
 
 class _Serve(click.Group):
-    """A group that is a command as well."""
+    """A group that is also a command."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         Command.format_options(self, ctx, formatter)  # type: ignore[arg-type]
@@ -113,7 +113,7 @@ def backup(data: Path, database: str | None, target: Path) -> None:
         raise InputError(f"{target}: is there already")
     files.sweep(target.parent, target.name)
     try:
-        with files.scratch(target, mode=0o600) as file:  # as private as the data itself, and whole or not at all
+        with files.scratch(target, mode=0o600) as file:  # as private as the data, and written whole or not at all
             store = open_store(settings, owner=False)
             try:
                 store.backup(file.name)

@@ -1,4 +1,4 @@
-"""What `detect` and `watch` share: a new watch, or one resumed from a state if the options do not ask for another."""
+"""Shared by `detect` and `watch`: create a watch, or resume one from a state that fits the options."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def resumed(saved: bytes, path: Path | None, trace: Callable[[Detector], Any] | None = None) -> Watch:
-    """The watch of a state, or an error that names its file."""
+    """Load the watch of a state; errors name its file."""
     try:
         return Watch.from_bytes(saved, trace)
     except InputError as error:
@@ -46,7 +46,7 @@ def open_watch(
     trace: Callable[[Detector], Any] | None = None,
     begun: PeekedBatches | None = None,
 ) -> Watch:
-    """The watch that is asked for; `before` has the options that the state was saved with."""
+    """The requested watch; `before` has the options saved with the state."""
     counts = None
     if chosen.reference is not None and chosen.reference != before.get("reference"):
         named = Columns(data.truth, data.pred, data.score, by=data.by)
@@ -74,10 +74,10 @@ def open_watch(
 
 
 def _check_same(watch: Watch, spec: opt.Spec | None, labels: Labels, reference: Any, path: Path | None) -> None:
-    """Raise if the options ask for another detector, other classes or other references than those of the state."""
+    """Raise if the detector, classes or references asked for differ from those of the state."""
     kept = watch.detector
     chosen = spec or opt.spec(opt.DEFAULT)
-    if chosen.kind is FourRates and isinstance(kept, FourRates):  # what is not asked for stays
+    if chosen.kind is FourRates and isinstance(kept, FourRates):  # parameters not given stay
         stays = {name: kept.parameters[name] for name in ("tolerance", "learning", "strata", "sampled")}
         chosen = replace(chosen, parameters=stays | dict(chosen.parameters))
     wanted = kept
@@ -103,10 +103,7 @@ def _settings(detector: Detector) -> dict[str, Any]:
 
 
 def _change_budget(watch: Watch, asked: str, before: str | None) -> None:
-    """Change the budget; one in time is translated by the volume that was seen so far.
-
-    One in time that is the same as `before`, the one asked for earlier, stays the number of events it was then.
-    """
+    """Change the budget. A budget in time uses the volume so far, but stays the same if equal to `before`."""
     with checked():
         if before is not None and run_length(asked, 1.0, "--budget") == run_length(before, 1.0, "--budget"):
             return

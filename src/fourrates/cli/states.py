@@ -1,7 +1,7 @@
-"""What `--state` saves: the detectors, and how far the data was read.
+"""The content of `--state`: the detectors, and how far the data was read.
 
-Both are in one file that is written whole or not at all, so they always fit: no event is lost or counted twice,
-whenever the process ends. Nothing in the file is believed.
+Both are in one file, written whole or not at all. So no event is lost or counted twice, whenever the process ends.
+Everything in the file is checked on loading.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DAMAGED = "a damaged state"
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """A saved watch, as `Watch.to_bytes` has it, and the fields named in `TYPES`; those in `SECTIONS` are bytes."""
+    """A saved watch, as `Watch.to_bytes` has it, and the fields in `TYPES`; those in `SECTIONS` are bytes."""
 
     COMMAND: ClassVar[str]
     TYPES: ClassVar[dict[str, tuple[type, ...]]]
@@ -38,8 +38,8 @@ class _State:
 
     @classmethod
     def load(cls, path: Path, max_state: int = MAX_STATE) -> Self | None:
-        """Read it; None if there is no such file, or an empty one."""
-        if path.is_fifo():  # which would wait for a reader whenever the state is saved
+        """Load a state; None if there is no such file, or an empty one."""
+        if path.is_fifo():  # saving to it would wait for a reader
             raise InputError(f"{path}: a named pipe, which cannot keep a state")
         try:
             saved = read_state(path, max_state)
@@ -51,7 +51,7 @@ class _State:
 
     @classmethod
     def from_bytes(cls, saved: bytes) -> Self:
-        """Bring back what :meth:`to_bytes` gave; every value is looked at before it is used."""
+        """Load the bytes of :meth:`to_bytes`, checking every value."""
         try:
             state = unpack(saved)
         except ValueError as error:
@@ -81,15 +81,15 @@ class Checkpoint(_State):
         **dict.fromkeys(("rows", "skipped", "bad", "bad_size"), (int,)),
     }
 
-    origin: str  # a random name of this watch, from which the ids of its alerts are made
+    origin: str  # a random name of this watch, used in the ids of its alerts
     source: str  # the file that is followed, or "-"
-    warning: int | None  # the event that opened the present warning, which has been reported
+    warning: int | None  # the event that opened the current warning, if reported
     position: dict[str, Any] | None  # how far the file was read, as `Position.to_dict` has it
     budget: str | None  # as asked for
-    format: dict[str, Any]  # what was learned of the file, as `Tail.to_dict` has it
+    format: dict[str, Any]  # format inferred from the file, as `Tail.to_dict` has it
     rows: int
     skipped: int
-    bad: int  # lines refused
+    bad: int  # lines rejected
     bad_size: int  # bytes of the file of bad rows
 
     @property
@@ -113,10 +113,10 @@ class Progress(_State):
 
     columns: dict[str, Any]
     threshold: float | None  # the score from which on a prediction is positive
-    asked: dict[str, str | None]  # the options that say which detector, as they were written
-    files: list[dict[str, Any]]  # what was read, as `History.to_list` has it
-    reported: dict[str, int]  # with labels that come later, by segment the time up to which findings were reported
-    cohorts: bytes = b""  # these labels' predictions, as `Cohorts.to_bytes` has them
+    asked: dict[str, str | None]  # the options that choose the detector, as given
+    files: list[dict[str, Any]]  # files read, as `History.to_list` has them
+    reported: dict[str, int]  # with late labels, by segment the time up to which findings were reported
+    cohorts: bytes = b""  # their predictions, as `Cohorts.to_bytes` has them
 
     def __post_init__(self) -> None:
         sound = all(type(time) is int for time in self.reported.values())
@@ -124,7 +124,7 @@ class Progress(_State):
             raise InputError(DAMAGED)
 
     def chosen(self, asked: Columns) -> Columns:
-        """The columns to read: as before, and the same as those asked for now."""
+        """The columns to read: as before, and equal to those asked for now."""
         try:
             saved = Columns(**self.columns)
             if not all(isinstance(name, str) for name in saved.used()):
@@ -143,5 +143,5 @@ def check_columns(saved: Columns, asked: Columns) -> None:
 
 
 def source_of(file: str) -> str:
-    """What a checkpoint calls a file, wherever it is read from."""
+    """The name of a file in a checkpoint, wherever it is read from."""
     return file if file == "-" else os.path.abspath(file)

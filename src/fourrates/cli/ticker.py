@@ -1,4 +1,4 @@
-"""How far long work has come: a line on stderr, rewritten in place, where that is a terminal."""
+"""Progress of long work: a line on stderr, rewritten in place, if that is a terminal."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import sys
 import time
 from types import TracebackType
 
-AT_ONCE = 1.0  # seconds: what takes less shows nothing
+AT_ONCE = 1.0  # seconds: shorter work shows nothing
 PAUSE = 0.5  # seconds between two lines
 CLEAR = "\r\x1b[K"
 
 
 class Ticker:
-    """Tells how many events were read, and how fast."""
+    """Shows how many events were read, and how fast."""
 
     def __init__(self) -> None:
         self._wanted, self._shown = sys.stderr.isatty(), False
@@ -27,7 +27,7 @@ class Ticker:
             print(end=CLEAR, file=sys.stderr, flush=True)
 
     def tick(self, events: int, found: str) -> None:
-        """Tell, if it is time to; `found` says what was found so far."""
+        """Show progress if it is due; `found` describes findings so far."""
         now = time.monotonic()
         if not self._wanted or now < self._next:
             return

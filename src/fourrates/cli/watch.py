@@ -126,7 +126,7 @@ def watch(
 def _opened(
     file: str, data: opt.Data, chosen: opt.Chosen, limits: opt.Limits, saved: Checkpoint | None, state: Path | None
 ) -> tuple[Watch, Events]:
-    """The watch, new or as the state has it, and how its events are read."""
+    """The watch, new or from the state, and the reader of its events."""
     watched = None if saved is None else resumed(saved.watch, state)
     classes, begun = opt.labels_of(data.labels), None
     if watched is None:
@@ -158,7 +158,7 @@ def _opened(
 
 
 def _learned(begun: Beginning | None) -> list[Hashable]:
-    """The classes, from the rows that are there; 0 and 1 where there are none yet."""
+    """The classes in the existing rows; 0 and 1 if there are none yet."""
     if begun is None:
         return [0, 1]
     if begun.labels != [0, 1]:
@@ -166,7 +166,7 @@ def _learned(begun: Beginning | None) -> list[Hashable]:
     return begun.labels
 
 
-# What was saved ---------------------------------------------------------------------------------------------
+# The saved state --------------------------------------------------------------------------------------------
 
 
 def _saved(state: Path | None, file: str, max_state: int) -> Checkpoint | None:

@@ -1,4 +1,4 @@
-"""``fourrates watch kafka://broker/topic``: the same, for a topic."""
+"""``fourrates watch kafka://broker/topic``: watch a Kafka topic."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from fourrates.io import InputError, read
 if TYPE_CHECKING:
     from fourrates.alerts import Channel, Spool
 
-NAMED = 20  # bad messages that are named where nothing else becomes of them
+NAMED = 20  # bad messages reported if they are not saved
 
 
 def watch_topic(
@@ -43,10 +43,10 @@ def watch_topic(
     bad_rows: Path | None,
     state: Path | None,
 ) -> int:
-    """Watch a topic until it is asked to end; the exit status."""
+    """Watch a topic until asked to stop; the exit status."""
     address = Address.parse(url)
     given = click.get_current_context().get_parameter_source("bad") is not ParameterSource.DEFAULT
-    bad = data.bad if given else "keep"  # a topic cannot be mended: one bad message must not end the watch
+    bad = data.bad if given else "keep"  # a topic cannot be repaired: one bad message must not end the watch
     made = _detector(data, chosen)
     with ExitStack() as stack:
         aside = None
@@ -88,7 +88,7 @@ def watch_topic(
 
 
 class _Told:
-    """Where what is found goes: to a view, to the spool of alerts, to the file of bad rows."""
+    """Sends findings to a view, to the spool of alerts, and bad rows to their file."""
 
     def __init__(self, spool: Spool | None, aside: BadRows | None, dead_letters: bool) -> None:
         self.view: View = Lines()

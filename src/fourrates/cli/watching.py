@@ -1,4 +1,4 @@
-"""The stream that ``fourrates watch`` follows: lines as they arrive, what is found in them, the state that is kept."""
+"""The stream of ``fourrates watch``: lines as they arrive, their findings, and the saved state."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 READ = 1 << 18  # bytes taken from a pipe at a time
 POLL = 0.02  # seconds between looks at a file that has not grown
-ENOUGH = 1_000  # rows after which what is odd about them is told; then whenever there are twice as many
-SAVE = 1.0  # seconds between two savings of the state; after a finding it is saved at once
+ENOUGH = 1_000  # rows before data problems are reported; then each time the number doubles
+SAVE = 1.0  # seconds between saves of the state; a finding is saved at once
 
 
 class Watching:
-    """Detectors fed with lines as they arrive; what they find goes to a view and to the spool of alerts."""
+    """Detectors fed with lines as they arrive; findings go to a view and to the spool of alerts."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Watching:
         self._bad_before = 0 if saved is None else saved.bad
         self._started = self._kept = clock.monotonic()
         self._dirty = self._urgent = False
-        self._remarks: dict[str, str] = {}  # told so far
+        self._remarks: dict[str, str] = {}  # reported so far
         self._next_look = self.events.rows + ENOUGH
 
     def feed(self, lines: bytes) -> None:
@@ -82,7 +82,7 @@ class Watching:
                     self.view.remark(sentence)
 
     def _odd(self) -> dict[str, str]:
-        """What is odd about the rows; what became of those before a resumption is in their own summary."""
+        """Data problems; those before a resumption were in an earlier summary."""
         odd = self.events.data_warnings()
         if self._before:
             odd.pop("skipped", None)
@@ -94,7 +94,7 @@ class Watching:
             self.take(batch)
 
     def take(self, batch: Batch) -> None:
-        """Take a batch; report its findings, and the warning that is open after it."""
+        """Update with a batch; report its findings and the warning open after it."""
         for finding in self.watch.update(batch, self.events.keys):
             if finding.kind != "shift":
                 self._found(finding)
@@ -103,7 +103,7 @@ class Watching:
         self._look_for_warning(batch)
 
     def _look_for_warning(self, batch: Batch) -> None:
-        """Report a warning that has opened, where there is one stream; those of many segments would say little."""
+        """Report a new warning of a single stream; with many segments it would mean little."""
         if self.events.columns.by is not None:
             return
         (detector,) = self.watch.segments.detectors
@@ -137,10 +137,10 @@ class Watching:
         self.findings = [*self.findings[-9:], f"{segment}{finding}"]
         self._urgent = True
 
-    # Keeping what was done ----------------------------------------------------------------------------------
+    # Saving -------------------------------------------------------------------------------------------------
 
     def keep(self) -> None:
-        """Save the state if it is time to; to be called between two pieces of the stream, when all fits together."""
+        """Save the state if it is due; call this between two pieces of the stream, when all parts agree."""
         if self._dirty and (self._urgent or clock.monotonic() - self._kept >= SAVE):
             self.save()
 
@@ -179,13 +179,13 @@ class Watching:
         for finding in self.findings:
             opt.say(f"  {finding}")
         for about, sentence in odd.items():
-            if self._remarks.get(about) != sentence:  # it may count more by now
+            if self._remarks.get(about) != sentence:  # its count may have grown
                 opt.say(sentence)
 
 
 @contextmanager
 def until_asked() -> Iterator[Callable[[], bool]]:
-    """Whether the process was asked to end, by Ctrl-C or SIGTERM. Asked twice, it is interrupted where it stands."""
+    """Whether the process was asked to end, by Ctrl-C or SIGTERM. A second request interrupts it at once."""
     asked: list[int] = []
 
     def ask(number: int, _: object) -> None:
@@ -203,21 +203,21 @@ def until_asked() -> Iterator[Callable[[], bool]]:
 
 
 def feed(file: str, watching: Watching, position: Position | None, asked: Callable[[], bool]) -> None:
-    """Feed what arrives until the pipe closes, or for ever where it is a file."""
+    """Feed arriving bytes until the pipe closes, or forever for a file."""
     if file == "-":
         if sys.stdin is None:
             raise InputError("standard input: closed")
         _feed_pipe(sys.stdin.fileno(), watching, asked)
         return
     if position is None or os.path.exists(file):
-        with open(file, "rb", buffering=0, opener=_at_once) as opened:  # or the error that says why not
+        with open(file, "rb", buffering=0, opener=_at_once) as opened:  # raises if it cannot be opened
             if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
                 _feed_pipe(opened.fileno(), watching, asked)
                 return
     with Follower(file, position, max_line=watching.tail.max_line, on_message=opt.say) as follower:
         watching.position = lambda: follower.position
         follower.open()
-        watching.save()  # before the first event: whatever comes, the next run finds this file again
+        watching.save()  # before the first event, so that the next run finds this file again
         while not asked():
             switches = follower.switches
             piece = follower.read()
@@ -225,13 +225,13 @@ def feed(file: str, watching: Watching, position: Position | None, asked: Callab
                 if piece.begins:
                     watching.tail.begin()
                 watching.feed(piece.lines)
-            if follower.switches > switches:  # the next run cannot see where the link leads now
+            if follower.switches > switches:  # the next run cannot see the current target of the link
                 watching.save()
             watching.keep()
             if piece is None:
                 watching.view.tick()
                 clock.sleep(POLL)
-        watching.save()  # while the follower is open and can say where it stands
+        watching.save()  # while the follower is open and knows its position
 
 
 def _at_once(path: str, flags: int) -> int:

@@ -41,8 +41,8 @@ class Watch:
     Many segments of FourRates or LFR are a :class:`~fourrates.Bank`; other detectors are objects, one a segment.
 
     A pair belongs to the version of the model that predicted it, however late its label arrives. Each version has its
-    own normal and its own drifts. The newest one *serves*: `segments`, `references` and the rates of :meth:`now` are its. A
-    version that made none of 500 predictions is retired: its open drifts are accepted, and later findings from its late
+    own normal and its own drifts. The newest one *serves*: `segments`, `references` and :meth:`now` are about it.
+    A version that made none of 500 predictions is retired: its open drifts are accepted, and findings from its late
     labels are closed at once. If it predicts again, it serves again.
 
     Parameters
