@@ -1,8 +1,8 @@
-"""Tables of bounds on disk: one file a table in the user's cache folder, saved as :mod:`fourrates.state` saves all.
+"""Tables of bounds on disk: one file each in the user's cache folder, saved as :mod:`fourrates.state` saves all.
 
-It is written to one side and then moved in place, so no reader ever sees half a file; one that is cut short, damaged or
-of another table counts as not there. Whoever forges a file forges the checksum too: :mod:`fourrates.null` looks at the
-numbers.
+A file is written under a temporary name and then moved in place, so no reader sees half of one. One that is truncated,
+damaged or for another table counts as missing. A forged file may have a forged checksum, so :mod:`fourrates.null`
+checks the numbers.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from fourrates.state import pack, read_state, unpack
 
 Arrays = tuple[npt.NDArray[np.float32], ...]
 
-HEADER = 1 << 16  # bytes; more than all but the numbers ever have
+HEADER = 1 << 16  # bytes; more than everything but the numbers
 
 
 def folder() -> str:
-    """Where tables are kept: FOURRATES_CACHE if set, else the user's cache folder on this system.
+    """The folder of the tables: FOURRATES_CACHE if set, else the user's cache folder on this system.
 
-    A user without a home has none: then the path begins with ~, and nothing is kept.
+    For a user without a home the path begins with ~, and nothing is saved.
     """
     if named := os.environ.get("FOURRATES_CACHE"):
         return named
@@ -42,7 +42,7 @@ def folder() -> str:
 
 
 def write(key: str, arrays: Iterable[npt.NDArray[np.float32]]) -> None:
-    """Keep the arrays under `key`. Where nothing can be written, nothing is, and no error either."""
+    """Save the arrays under `key`; do nothing if the folder is not writable."""
     if (path := _path(key)).startswith("~"):
         return
     sections = {str(i): array.astype("<f4").tobytes() for i, array in enumerate(arrays)}
@@ -54,14 +54,14 @@ def write(key: str, arrays: Iterable[npt.NDArray[np.float32]]) -> None:
 
 
 def read(key: str, shapes: Sequence[tuple[int, ...]]) -> Arrays | None:
-    """Bring back the arrays of these shapes kept under `key`, or None if there is no file of them, or a damaged one."""
+    """Load the arrays of these shapes under `key`; None if there is no valid file."""
     try:
         saved = unpack(read_state(_path(key), 4 * sum(map(math.prod, shapes)) + HEADER))
         if saved.about != {"key": key}:
             return None
         arrays = (np.frombuffer(section, "<f4").astype(np.float32) for section in saved.sections.values())
         return tuple(array.reshape(shape) for array, shape in zip(arrays, shapes, strict=True))
-    except (OSError, ValueError):  # not there, cut short, or not ours
+    except (OSError, ValueError):  # missing, truncated, or not ours
         return None
 
 

@@ -1,10 +1,10 @@
 """Two models on the same traffic: :func:`compare` says whether the second is better, however often you look.
 
-Of each true class the right answers are compared, second model minus first: a number between -1 and 1 whose mean is the
+For each true class it compares right answers, second model minus first: a number between -1 and 1 whose mean is the
 difference of the two recalls. A gambler who bets against "the difference is at most m" cannot expect to win while that
-is true, and is rich by a factor of 1/alpha at some time with probability alpha at most (Ville's inequality). The m that
-no gambler got rich against make an interval that holds at every look at once: a confidence sequence by betting
-(Waudby-Smith & Ramdas 2023). What is assumed: events do not foretell each other's differences.
+is true, and ever becomes rich by a factor of 1/alpha with probability alpha at most (Ville's inequality). The m that no
+gambler got rich against make an interval that holds at every look at once: a confidence sequence by betting
+(Waudby-Smith & Ramdas 2023). It assumes that events do not foretell each other's differences.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     Numbers = npt.NDArray[np.float64]
     Read = tuple[tuple[str, str], Sequence[Hashable], list[tuple[Numbers, Share, Share]]]  # names, classes, by class
 
-STAKES = 0.9 * 2.0 ** -np.arange(8.0)  # shares of the most a gambler can bet, from bold to careful: a mixture of all
-LARGEST = 100  # events of one version beside one of the other, at most
-FIRST = 16  # events of a class before the versions' shares are looked at; then at 32, 64, ...
+STAKES = 0.9 * 2.0 ** -np.arange(8.0)  # shares of a gambler's largest bet, from bold to careful: a mixture of all
+LARGEST = 100  # most events of one version per event of the other
+FIRST = 16  # events of a class before the versions' shares are estimated; then at 32, 64, ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class RateComparison:
     difference : float
         Second minus first.
     lower, upper : float
-        Where the true difference is, at every look at once.
+        Interval of the true difference, valid at every look at once.
     pairs : int
         Comparisons made: events that both models saw, or groups of events of both.
     verdict : str
@@ -78,7 +78,7 @@ class Comparison:
     rates : dict of str to RateComparison
         By recall.
     margin, alpha : float
-        As asked for.
+        As given.
     paired : bool
         Whether both models saw the same events.
     """
@@ -110,7 +110,7 @@ class Comparison:
         return "\n".join([words[self.verdict], *(f"  {rate}" for rate in self.rates.values())])
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values that JSON can have."""
+        """Everything as plain values for JSON."""
         rates = [
             {
                 "rate": rate.rate,
@@ -142,21 +142,21 @@ def compare(
 ) -> Comparison:
     """Compare two models on labelled traffic: the second is better, not worse, or worse.
 
-    Look as often as you like, at a file that grows or at a table of the day: "better" and "worse" are wrong with
-    probability `alpha` at most, over all looks and all classes together.
+    Look as often as you like, at a growing file or at a day's table: "better" and "worse" are wrong with probability
+    `alpha` at most, over all looks and all classes together.
 
     Parameters
     ----------
     source : frame, path, list of paths
-        What :func:`fourrates.detect` takes, oldest events first.
+        Any input of :func:`fourrates.detect`, oldest events first.
     truth : str, optional
-        Column of true labels; guessed from common names.
+        Column of true labels; inferred from common names.
     pred : str or pair of str
         Two columns of predictions if both models saw every event (a shadow); one, with `by`, if each saw its own.
     by : str, optional
         Column that names the model, such as a version (a canary).
     models : pair of str, optional
-        The first and the second; with `by`, those of the data in the order they appear.
+        The first and the second; with `by`, in order of appearance by default.
     margin : float
         How much worse, in recall, still counts as not worse.
     alpha : float
@@ -164,7 +164,7 @@ def compare(
     positive, labels : optional
         As for :func:`fourrates.detect`.
     bad : {"reject", "skip"}
-        Whether a row that cannot be used, such as one without a prediction, is an error or left out.
+        Whether a bad row, such as one without a prediction, is an error or skipped.
 
     Examples
     --------
@@ -201,7 +201,7 @@ def compare(
 
 
 def _shadow(source: Any, truth: str | None, preds: tuple[str, str], asked: dict[str, Any]) -> Read:
-    """The rows that have a prediction of both models."""
+    """The rows with a prediction of both models."""
     both = [read(source, columns=Columns(truth, pred), **asked) for pred in preds]
     columns = [_columns((batch.rows, batch.truths, batch.preds) for batch in events) for events in both]
     classes = both[0].labels.values
@@ -249,9 +249,9 @@ def _share(right: Bits) -> Share:
 
 
 def _side_by_side(version: npt.NDArray[np.int64], right: Bits) -> Numbers:
-    """Differences of right answers between groups of events of one class, as many of each version as its traffic has.
+    """Right-answer differences of one class between groups, with each version's share as in the traffic.
 
-    Which events make a group depends on whose they are, never on whether they were right. A later look makes the same
+    Which events make a group depends on their version, never on whether they were right. A later look makes the same
     groups and then more: the sizes change only after twice as many events.
     """
     answers = [right[version == side].astype(float) for side in (0, 1)]
@@ -276,7 +276,7 @@ def _side_by_side(version: npt.NDArray[np.int64], right: Bits) -> Numbers:
 
 
 def _bounds(differences: Numbers, level: float) -> tuple[float, float]:
-    """Where the mean of numbers in -1 to 1 is, wrong at either end with probability `level` over all looks."""
+    """An interval of the mean of numbers in -1 to 1, wrong at either end with probability `level` over all looks."""
     if not differences.size:
         return -1.0, 1.0
     values, counts = np.unique(differences, return_counts=True)

@@ -1,7 +1,7 @@
-"""Names that came with the data, written where they could do something: on a terminal, in a spreadsheet.
+"""Make names from the data safe to print on a terminal or write into a spreadsheet.
 
-A stream, a label or a file may be called anything. On a terminal an escape sequence would be obeyed; in a spreadsheet a
-cell that begins like a formula would be run. Here both are made harmless and stay readable.
+A segment, a label or a file may have any name. A terminal would obey an escape sequence; a spreadsheet would run a cell
+that begins like a formula. Here both are made harmless and stay readable.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 import re
 import unicodedata
 
-JOINERS = "\u200c\u200d"  # parts of words and emoji, which do nothing else
-# Where a cell begins: at its start, and behind what a spreadsheet of another language, or without an eye for quotes,
-# takes for its end. The second four are full-width, which some spreadsheets take for the first.
+JOINERS = "\u200c\u200d"  # parts of words and emoji, otherwise harmless
+# Where a cell begins: at the start, and after characters that a spreadsheet of another language, or without regard for
+# quotes, takes for its end. The second four are full-width, which some spreadsheets take for the first.
 FORMULA = re.compile(r"(?:^(?=[\t\r\n])|(?:^|(?<=[;\t\r\n]))(?=[=+\-@\uff1d\uff0b\uff0d\uff20]))")
 NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 
 
 def printable(text: str) -> str:
-    r"""The text with every character that a terminal would obey, or that turns the line around, shown as its escape.
+    r"""Escape every character that a terminal would obey, or that reverses the line.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def _is_harmless(character: str) -> bool:
 
 
 def shortened(text: str, most: int = 100) -> str:
-    """The text as :func:`printable` has it, its end left out where it is too long to be read.
+    """Escape the text as :func:`printable` does, and shorten it if it is too long to read.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def shortened(text: str, most: int = 100) -> str:
 
 
 def defused(cell: str) -> str:
-    """The text as a cell of a CSV file that no spreadsheet takes for a formula: with an apostrophe in front of each.
+    """Put an apostrophe before everything in a CSV cell that a spreadsheet would take for a formula.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""What a detector tells you: findings, the rates they are about, and how each rate is now.
+"""Findings of a detector, the rates they are about, and the current state of each rate.
 
-A drift is found, looked at a second time, and ends; every step of that is a :class:`Finding`. This module imports
-nothing of the package: everything else may use it.
+A drift is found, confirmed or withdrawn, and ends; every step is a :class:`Finding`. This module imports nothing from
+the package, so that everything else may use it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ Kind = Literal["drift", "confirmation", "withdrawal", "recovery", "improvement",
 Condition = Literal["normal", "unconfirmed", "confirmed", "recovering"]
 Matrix = tuple[tuple[int, ...], ...]
 
-ENOUGH = 200  # examples, and examples of each class, with which a window is not called too small to learn from
+ENOUGH = 200  # examples, in all and of each class, from which a window is large enough to train on
 ENOUGH_OF_A_CLASS = 50
-CLASSES = {"tpr": "positives", "tnr": "negatives"}  # what a recall of two classes is about
-ENOUGH_HISTORY = 10.0  # nats by which the events before a drift tell the old level from the new one
-DEVIATIONS = 1.6448536269514722  # of a normal law, that enclose it with probability 0.9
+CLASSES = {"tpr": "positives", "tnr": "negatives"}  # the class of each of two recalls
+ENOUGH_HISTORY = 10.0  # nats of evidence in the events before a drift that separate the old level from the new one
+DEVIATIONS = 1.6448536269514722  # of a normal law: within these, its probability is 0.9
 
 
 class Share(NamedTuple):
@@ -46,11 +46,11 @@ class Share(NamedTuple):
 
     @classmethod
     def of(cls, ones: float, n: float, dispersion: float = 1.0) -> Share:
-        """The share of ones among n observations, with Wilson's interval; correlated ones tell less."""
+        """The share of ones among n observations, with Wilson's interval, widened for correlated events."""
         if n <= 0:
             return cls(math.nan, 0.0, 1.0, 0)
         square = DEVIATIONS**2 / (n / dispersion)
-        value = min(ones / n, 1.0)  # of estimates, one may be a rounding error beyond the other
+        value = min(ones / n, 1.0)  # estimates may exceed n by a rounding error
         middle = (value + square / 2) / (1 + square)
         reach = math.sqrt(square * (value * (1 - value) + square / 4)) / (1 + square)
         return cls(value, max(0.0, middle - reach), min(1.0, middle + reach), round(n))
@@ -61,7 +61,7 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RateChange:
-    """One rate, or other quantity a detector watches, that moved.
+    """One rate, or other quantity of a detector, that moved.
 
     Attributes
     ----------
@@ -74,14 +74,14 @@ class RateChange:
     bound : float
         The bound it crossed.
     expected : float or None
-        What the statistic would be had the concept been stable, where the detector has a notion of it.
+        The statistic's value under a stable concept, for detectors that compute it.
     n : int
         Observations behind the statistic.
     decay : float or None
-        The decay of the statistic that crossed (the first that did, where a rate has several), if it has one.
+        The decay of the statistic that crossed (the first that did, if a rate has several), if it has one.
     before, after : Share or None
-        The rate up to the start of the drift and since, with intervals; for FourRates. What led to an alarm looks
-        larger than it is, the more so the smaller the change.
+        The rate up to the start of the drift and since, with intervals; for FourRates. An alarm makes a change look
+        larger than it is, most of all a small one.
     """
 
     rate: str
@@ -111,23 +111,23 @@ SMALL = 0.25  # a part of a precision's change below this share of the larger on
 
 
 class Bounds(NamedTuple):
-    """Between these a statistic stays, each side left with at most the level's probability."""
+    """A statistic stays between these, with at most the level's probability of leaving on each side."""
 
     lower: float
     upper: float
 
 
 class PrecisionChange(NamedTuple):
-    """A precision that moved, and with what.
+    """A precision that moved, and why.
 
     Attributes
     ----------
     rate : {"npv", "ppv"}
-        Which.
+        The precision.
     before, after : float
-        Its value, as the recalls and the mix make it.
+        Its value from the recalls and the mix.
     by_recalls, by_mix : float
-        How much of the change each makes; together they are the change.
+        Their parts of the change, which add up to it.
     """
 
     rate: str
@@ -138,7 +138,7 @@ class PrecisionChange(NamedTuple):
 
     @property
     def because(self) -> Literal["recall", "mix", "both"]:
-        """What moved it: recalls, the mix of classes, or both."""
+        """The cause: recalls, the mix of classes, or both."""
         recalls, mix = abs(self.by_recalls), abs(self.by_mix)
         if min(recalls, mix) >= SMALL * max(recalls, mix):
             return "both"
@@ -146,7 +146,7 @@ class PrecisionChange(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """The same in words."""
+        """The cause in words."""
         what = {"recall": "recall", "mix": "the class mix", "both": "recall and the class mix"}
         return f"because {what[self.because]} changed"
 
@@ -155,14 +155,14 @@ class PrecisionChange(NamedTuple):
 
 
 class ConfusionChange(NamedTuple):
-    """A class that is taken for another more often.
+    """A class that is mistaken for another more often.
 
     Attributes
     ----------
     truth, pred : str
-        The class, and what it is taken for.
+        The class, and the one it is mistaken for.
     before, after : Share
-        Of the observations of the class, up to the start and since.
+        Among the observations of the class, up to the start and since.
     """
 
     truth: str
@@ -176,37 +176,36 @@ class ConfusionChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something a detector found: a drift, what became of it, or a shift of the class mix.
+    """A finding of a detector: a drift, what followed it, or a class-mix shift.
 
     Attributes
     ----------
     kind : str
-        "drift": a rate moved away from normal. "confirmation": the events since the alarm bear it out.
-        "withdrawal": they do not, it was a false alarm. "recovery": the rate is back at normal. "improvement": it moved
-        towards normal and stopped short of it. "acceptance": the new level was accepted as normal. "shift": the class
-        mix is another one.
+        "drift": a rate moved away from normal. "confirmation": the events since the alarm support it. "withdrawal":
+        they do not, it was a false alarm. "recovery": the rate is back at normal. "improvement": it moved towards
+        normal but stopped short. "acceptance": the new level was accepted as normal. "shift": the class mix changed.
     at : int
-        The event that showed it, counted from 0 since construction or ``reset()``.
+        The event that raised it, counted from 0 since construction or ``reset()``.
     changes : tuple of RateChange
-        The rates it is about, before and after. After a drift, `before` is normal and `after` the rate since the alarm.
-        For a recovery or an improvement, `before` is the rate while it was away and `after` the rate since then.
+        The rates concerned, before and after. After a drift, `before` is normal and `after` the rate since the alarm.
+        For a recovery or an improvement, `before` is the drifted rate and `after` the rate since then.
     started : int or None
         The likeliest first event of the new level; None where the detector does not know.
     started_between : (int, int) or None
-        An interval that holds it in nine of ten cases; known for a drift alone.
+        A 90 % interval of that event; for drifts only.
     about : Drift or None
-        The drift that opened the episode, for everything that comes after it; see `drift`.
+        The drift that opened the episode, for later findings; see `drift`.
     closes : bool
-        Whether the drift is over with it: every rate is at normal again.
+        Whether it closes the drift: every rate is at normal again.
     segment : str or None
-        Which segment it is about; None for the overall stream, and where a detector is used by itself.
+        The segment; None for the overall stream, and for a detector used by itself.
     version : str or None
-        Which version of the model, where a watch is told.
+        The version of the model, if a watch knows it.
     time, started_time : datetime64 or None
-        When that event happened, and when the new level started, where times are known. The latter is accurate to about
-        a tenth of the time that has passed since.
+        When that event happened, and when the new level started, if times are known. The start is accurate to about a
+        tenth of the time since.
     source, row, started_row : str, int and int, or None
-        The file and row of that event, and the row at which the new level started if that is in the same file.
+        The file and row of that event, and the row where the new level started if in the same file.
     """
 
     kind: Kind
@@ -226,27 +225,27 @@ class Finding:
 
     @property
     def drift(self) -> Drift | None:
-        """The drift it is about: the one that opened the episode, or itself if it did; None for a shift."""
+        """The drift it is about: the one that opened the episode, possibly itself; None for a shift."""
         return self.about
 
     @property
     def where(self) -> str | None:
-        """Its segment and its version, as far as there are any."""
+        """Its segment and version, if any."""
         return " of ".join(name for name in (self.segment, self.version) if name is not None) or None
 
     @property
     def window(self) -> range:
-        """The events of the new level: what to train the next model on."""
+        """The events of the new level, to train the next model on."""
         return range(self.at if self.started is None else self.started, self.at + 1)
 
     @property
     def levels(self) -> dict[str, tuple[Share, Share]]:
-        """The rates, before and after, where the detector observed both."""
+        """The rates before and after, if the detector observed both."""
         known = ((change.rate, change.before, change.after) for change in self.changes)
         return {rate: (before, after) for rate, before, after in known if before and after and before.n and after.n}
 
     def shifted(self, by: int) -> Self:
-        """The same in a stream that began `by` events earlier."""
+        """The same finding in a stream that began `by` events earlier."""
         between = self.started_between
         return replace(
             self,
@@ -270,27 +269,26 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift(Finding):
-    """A rate moved away from normal: when that was found, since when, which rates, and the examples of the new level.
+    """A rate moved away from normal: when, which rates, and the examples of the new level.
 
     Attributes
     ----------
     since : int
-        The first event of the unbroken warning that led to it.
+        The first event of the unbroken warning before it.
     confusion : tuple of tuples of int
         Counts since the last alarm, by true class and then by predicted class, in the order of the labels.
     precisions : tuple of PrecisionChange
         For FourRates with two classes: how ppv and npv moved with the recalls, the mix of classes or both.
     confusions : tuple of ConfusionChange
-        For FourRates with more than two classes: the class that is taken for another more often, if one stands out.
+        For FourRates with more than two classes: the class that is mistaken for another more often, if significant.
     shift : Shift or None
-        The shift of the class mix that came with it, for FourRates with ``mix="alarm"`` where both together gave the
-        alarm.
+        The class-mix shift that accompanied it, for FourRates with ``mix="alarm"`` if both together raised the alarm.
     further : bool
-        Whether a rate that was away already moved further away.
+        Whether a rate already away from normal moved further away.
     normal_known : bool
-        Whether there was enough history to know what normal is. If not, the new level is normal from now on.
+        Whether there was enough history to know normal. If not, the new level is normal from now on.
     confusion_since : tuple of tuples of int, or None
-        The part of `confusion` from `since` on, where a :class:`~fourrates.Watch` counted it.
+        The part of `confusion` from `since` on, if a :class:`~fourrates.Watch` counted it.
     """
 
     kind: Kind = "drift"
@@ -315,12 +313,12 @@ class Drift(Finding):
 
     @property
     def window(self) -> range:
-        """The events of the new level: what to train the next model on."""
+        """The events of the new level, to train the next model on."""
         return range(self.since if self.started is None else self.started, self.at + 1)
 
     @property
     def too_few_examples(self) -> str | None:
-        """A sentence if the window holds too few examples, or too few of a class, to learn from; else None.
+        """A sentence if the window has too few examples, or too few of a class, to train on; else None.
 
         Examples
         --------
@@ -336,7 +334,7 @@ class Drift(Finding):
             for change in self.changes
             if change.after is not None and (change.rate in CLASSES or change.rate.startswith("recall:"))
         }
-        if len(seen) == 1 and seen.keys() <= {*CLASSES.values()}:  # of two classes, the other is what is left
+        if len(seen) == 1 and seen.keys() <= {*CLASSES.values()}:  # of two classes, the other has the rest
             (known,) = seen
             (other,) = {*CLASSES.values()} - {known}
             seen[other] = size - seen[known]
@@ -350,7 +348,7 @@ class Drift(Finding):
 
     @property
     def short_history(self) -> str | None:
-        """A sentence if too little came before the drift to be sure of the old level and the direction; else None.
+        """A sentence if the history is too short to be sure of the old level and the direction; else None.
 
         Examples
         --------
@@ -373,7 +371,7 @@ class Drift(Finding):
         return f"{seen}: too few to be sure of the old level, or of the direction"
 
     def shifted(self, by: int) -> Self:
-        """The same in a stream that began `by` events earlier."""
+        """The same drift in a stream that began `by` events earlier."""
         moved = super(Drift, self).shifted(by)
         shift = None if self.shift is None else self.shift.shifted(by)
         return replace(moved, since=self.since + by, shift=shift)
@@ -388,7 +386,7 @@ class Drift(Finding):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shift(Finding):
-    """The true classes come in other shares than before. Not a drift of the classifier, though its precisions move.
+    """The class mix changed. This is no drift of the classifier, though its precisions move.
 
     Attributes
     ----------
@@ -428,18 +426,18 @@ class Drifts(list[Drift]):
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """One statistic of a rate, and where it may stand.
+    """One statistic of a rate, and its bounds.
 
     Attributes
     ----------
     decay : float or None
-        The decay of R; None where the statistic has none.
+        The decay of R; None for other statistics.
     value : float
         The statistic; nan before the first.
     warn, detect : Bounds
-        Outside them it warns or alarms. Infinite, or 0 and 1, where nothing can cross (yet).
+        Bounds of warnings and alarms. Infinite, or 0 and 1, if nothing can cross (yet).
     expected : float or None
-        What it would be under a stable concept, where the detector has a notion of it.
+        Its value under a stable concept, for detectors that compute it.
     """
 
     decay: float | None
@@ -449,43 +447,43 @@ class Statistic:
     expected: float | None = None
 
     def change(self, rate: str, direction: Direction, n: int) -> RateChange:
-        """What to report when it has crossed its detection bound this way."""
+        """The change to report when it has crossed its detection bound this way."""
         bound = self.detect.lower if direction == "down" else self.detect.upper
         return RateChange(rate, direction, self.value, bound, self.expected, n, self.decay)
 
 
 @dataclass(frozen=True, slots=True)
 class RateState:
-    """How a rate is.
+    """The current state of a rate.
 
     Attributes
     ----------
     n : int
         Observations since the last alarm.
     estimate : float
-        The plain mean of what was observed (for a rate, the share that was correct); nan before the first.
+        The plain mean of the observations (for a rate, the share that was correct); nan before the first.
     statistics : tuple of Statistic
-        For a detector that holds a statistic against bounds, one for each decay; `statistic`, `warn` and `detect` are
+        For a detector that compares statistics with bounds, one for each decay; `statistic`, `warn` and `detect` are
         those of the first.
     baseline : Share or None
-        What the rate is compared with, for FourRates: the reference and the events since, with its interval.
+        For FourRates, the estimate of normal from the reference and the events since, with its interval.
     normal : Share or None
-        What the rate should be, for FourRates: the baseline, or while it is away the baseline before the alarm.
+        For FourRates, the expected rate: the baseline, or during a drift the baseline before the alarm.
     evidence : float or None
-        For FourRates, how much of the evidence towards an alarm is about this rate, as a share of what an alarm takes.
+        For FourRates, this rate's part of the evidence for an alarm, as a share of the alarm level.
     dispersion : float or None
-        For FourRates, how much more the rate scatters than independent events would: with 4, a hundred events tell as
-        much as 25 independent ones.
+        For FourRates, the clustering of its errors: with 4, a hundred events carry as much information as 25
+        independent ones.
     state : {"normal", "unconfirmed", "confirmed", "recovering"}
         Whether it is away from normal, for FourRates.
     now : Share or None
         For FourRates, the rate since the alarm while a drift is open, and over the latest observations otherwise (500
-        to 1,000 of the class). Nothing was chosen on these, so the interval is honest.
+        to 1,000 of the class). No choice was based on these, so the interval is honest.
     enough : int
-        Observations from which on `now` is worth quoting: its interval is then about five points either way.
+        Observations from which `now` is worth quoting: its interval is then about five points either way.
     support : float or None
-        While it is away: how much better the observations since the alarm go with the drift than with normal. The drift
-        is confirmed at 20 and withdrawn at 1/20.
+        During a drift, how much better the observations since the alarm fit the drift than normal. The drift is
+        confirmed at 20 and withdrawn at 1/20.
     """
 
     n: int
@@ -502,7 +500,7 @@ class RateState:
 
     @property
     def now_in_words(self) -> str:
-        """`now` with its interval and observations; or how many observations there are of those it needs."""
+        """`now` with its interval and observations, or the number of observations it has and needs."""
         if self.now is None:
             return "not known"
         if self.now.n < self.enough:
@@ -521,22 +519,22 @@ class RateState:
 
     @property
     def statistic(self) -> float:
-        """The value that is held against the bounds: for LFR the time-decayed rate R."""
+        """The value compared with the bounds: for LFR the time-decayed rate R."""
         return self._first().value
 
     @property
     def warn(self) -> Bounds:
-        """Its warning bounds now."""
+        """Its current warning bounds."""
         return self._first().warn
 
     @property
     def detect(self) -> Bounds:
-        """Its detection bounds now."""
+        """Its current detection bounds."""
         return self._first().detect
 
     @property
     def expected(self) -> float | None:
-        """What the statistic would be under a stable concept."""
+        """The statistic's value under a stable concept."""
         return self._first().expected
 
 
@@ -547,11 +545,11 @@ class KeyedFinding:
     Attributes
     ----------
     key : hashable
-        Which stream.
+        The stream.
     event : int
-        The event that showed it, counted from 0 over all events of the bank.
+        The event that raised it, counted from 0 over all events of the bank.
     finding : Finding
-        What it is; its `at`, `since` and `started` count the events of this stream alone.
+        The finding; its `at`, `since` and `started` count the events of this stream alone.
     """
 
     key: Hashable

@@ -1,4 +1,4 @@
-"""Frames and files to findings: :func:`detect` reads, chooses a budget, runs the detector and says what it found."""
+"""Frames and files to findings: :func:`detect` reads, chooses a budget, runs the detector and reports."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ if TYPE_CHECKING:
     Say = Callable[[str], None]
 
 AskedSeason = Literal["auto", "day", "week"]
-CHOSEN_BY = ("times", "truths", "preds")  # of the first events: their season
-RATED = 1 << 18  # events at the beginning, whose times say how many there are a day
+CHOSEN_BY = ("times", "truths", "preds")  # of the first events, to choose their season
+RATED = 1 << 18  # first events, whose times show how many there are a day
 SHOWN = 20  # findings in a summary
-RATES = 6  # recalls of a reference that are told
+RATES = 6  # recalls of a reference that are reported
 FEW = 5  # segments named in a sentence
-FEWER = 8  # times fewer bins for the picture of each segment, where there are many
+FEWER = 8  # factor by which many segments have fewer bins for their pictures
 
 
 class VersionReferences(dict[str, Any]):
-    """References by version of the model: counts by segment, None where segments are not told apart."""
+    """References by version of the model: counts by segment, or under None for all segments."""
 
 
 def detect(
@@ -80,47 +80,47 @@ def detect(
     Parameters
     ----------
     source : frame, path, list of paths, pair of arrays
-        What :func:`fourrates.io.read` takes: pandas, polars, Arrow and DuckDB frames, CSV, JSON lines, Parquet.
+        Any input of :func:`fourrates.io.read`: pandas, polars, Arrow and DuckDB frames, CSV, JSON lines, Parquet.
     truth, pred, score, time : str, optional
-        Columns of true labels, of predictions or else of scores, and of times; guessed from common names.
+        Columns of true labels, of predictions or else of scores, and of times; inferred from common names.
     threshold : float, optional
-        The score from which on the prediction is positive; 0.5.
+        The lowest score that makes the prediction positive; 0.5 by default.
     by : str or list of str, optional
-        Column that makes segments, such as a country or a model's name, or several; each is watched on its own.
+        Column that makes segments, such as a country or a model's name, or several; each is watched separately.
     id : str, optional
-        Column that brings predictions and labels together, with `labels_from`.
+        Column that joins predictions and labels, with `labels_from`.
     positive : label, optional
         The positive one of two labels; the second if not given.
     labels : iterable of labels, optional
         The classes; taken from the data if not given.
     reference : K x K counts, frame, path or pair of arrays, optional
-        The classifier as you shipped it, on its validation set; with the same columns if it is a frame. With `by`, a
-        frame or file that has this column gives each segment its own, and so does a mapping from segments to counts.
-        Segments that are not in it, or lack a class there, are compared with their own past, and `said` names them.
-        With `version`, a frame or file that has that column gives each version its own; else it is the first one's.
+        The classifier as you shipped it, on its validation set; a frame has the same columns as the data. With `by`, a
+        frame or file with that column gives each segment its own, and so does a mapping from segments to counts.
+        Segments that are missing, or lack a class there, learn a baseline; `said` names them. With `version`, a frame
+        or file with that column gives each version its own; else it belongs to the first one.
     arl : float, optional
         Events between two false alarms.
     budget : str or float, optional
-        The same in words: ``"1 per month"``, ``"one a quarter"``. If neither is given: one false alarm a month at the
-        data's own volume, or one in 100,000 events without times.
+        The same in words: ``"1 per month"``, ``"one a quarter"``. The default is one false alarm a month at the data's
+        own volume, or one in 100,000 events without times.
     detector : Detector or class of detectors, optional
-        Another one than :class:`~fourrates.FourRates`. A detector that is made already has its own labels and budget.
+        Replaces :class:`~fourrates.FourRates`. A detector instance already has its own labels and budget.
     labels_from : frame or path, optional
-        Where the true labels are, if they come later and elsewhere; `source` then holds the predictions.
+        Source of late true labels; `source` then has only the predictions.
     order : {"prediction", "arrival"}
-        With `labels_from`: events in the order of their predictions, or in that in which the pairs were complete.
+        With `labels_from`: events in the order of their predictions, or in the order the pairs were completed.
     cost : mapping, optional
-        What an error costs, ``{"miss": 120, "false alarm": 3}`` or by true class: open drifts say what they cost.
+        The price of errors, ``{"miss": 120, "false alarm": 3}`` or by true class; open drifts then show their cost.
     tolerance, learning
-        As for :class:`~fourrates.FourRates`: changes of less than this are ignored; the model goes on learning.
+        As for :class:`~fourrates.FourRates`: ignore changes smaller than this; the model keeps learning.
     season : {"auto", "day", "week"} or None
-        Whether normal is kept by hour of the day or by weekday. "auto": the one that the errors follow, if the first
-        full weeks or days show it; `said` tells.
+        Whether to hold a normal for each hour of the day or each weekday. "auto" does so if the errors in the first
+        full weeks or days show such a season; `said` reports it.
     stratum : str, optional
-        Column that says which stratum an event belongs to, a whole number from 0 to 23: normal is kept by it instead.
+        Column with the stratum of an event, a whole number from 0 to 23, to hold a normal for each instead.
     version : str, optional
-        Column that says which version of the model predicted: each has its own normal and its own drifts, however late
-        its labels come (:class:`~fourrates.Watch`).
+        Column with the version of the model that predicted: each has its own normal and its own drifts, however late
+        its labels arrive (:class:`~fourrates.Watch`).
 
     Examples
     --------
@@ -179,7 +179,7 @@ def new_watch(
     trace: Callable[[Detector], Trace] | None,
     **options: Any,
 ) -> Watch:
-    """A watch with a new detector, whose reference may be one for each segment; options as for :func:`make`."""
+    """A watch with a new detector, possibly with a reference for each segment; options as for :func:`make`."""
     if not (isinstance(kind, type) and issubclass(kind, Detector)):
         raise TypeError(f"detector must be one of fourrates, such as LFR or LFR(), not {kind!r}")
     keyed = reference if isinstance(reference, dict) else None
@@ -192,7 +192,7 @@ def new_watch(
 
 
 def open_events(source: Any, columns: Columns, labels_from: Any = None, **options: Any) -> Events:
-    """Read events that have their labels with them, or in a place of their own; options as for `io.read`."""
+    """Read events with their labels, or with labels from a separate source; options as for `io.read`."""
     if labels_from is None:
         return read(source, columns=columns, **options)
     from fourrates.io import joined
@@ -202,7 +202,7 @@ def open_events(source: Any, columns: Columns, labels_from: Any = None, **option
 
 
 def times_of(events: Events, batches: PeekedBatches) -> npt.NDArray[np.datetime64] | None:
-    """When the first events happened; where labels come later, when the predictions were made."""
+    """When the first events happened; with late labels, when the predictions were made."""
     predicted = getattr(events, "predicted", None)
     return batches.times if predicted is None else predicted[:RATED]
 
@@ -210,7 +210,7 @@ def times_of(events: Events, batches: PeekedBatches) -> npt.NDArray[np.datetime6
 def chosen_strata(
     kind: type[Detector], season: AskedSeason | None, stratum: str | None, begun: PeekedBatches, say: Say
 ) -> int | Season | None:
-    """The strata of a detector: by a column, by the season asked for, or by the one that the first events show."""
+    """The strata of a detector: from a column, a chosen season, or the season of the first events."""
     if stratum is not None:
         return STRATA
     if season == "auto":
@@ -223,10 +223,10 @@ def chosen_strata(
 
 
 class PeekedBatches:
-    """Batches of which the first have been read: enough of them to know how many events there are a day.
+    """Batches with the first ones already read, to know how many events there are a day.
 
-    These are the first `RATED` events in every format, however large its batches are, so that "1 per month" is the same
-    number of events for CSV and Parquet.
+    These are the first `RATED` events in every format, whatever its batch size. So "1 per month" is the same number of
+    events for CSV and Parquet.
 
     Attributes
     ----------
@@ -248,7 +248,7 @@ class PeekedBatches:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no batch at all."""
+        """Whether there are no batches."""
         return not self._first
 
     def season(self) -> Season | None:
@@ -277,24 +277,24 @@ def make(
     say: Say = lambda _: None,
     name: str = "budget",
 ) -> Detector:
-    """Make a detector for some data: with the budget asked for, or the default one where it lives by a budget.
+    """Make a detector for some data, with the budget asked for or the default one if it takes a budget.
 
     Parameters
     ----------
     kind : class
-        Which.
+        Of the detector.
     labels : Labels
         The classes of the data.
     parameters : mapping, optional
-        Further ones, as asked for.
+        Further ones, as given.
     arl, budget : optional
         As for :func:`detect`.
     reference : array of counts, optional
-        The classifier as it was shipped.
+        The shipped classifier.
     times : array of datetime64, optional
-        Of some events, from which their number a day is known.
+        Of some events, to find their number a day.
     say : callable
-        Told what the budget is, where it had to be chosen or worked out.
+        Receives a message if the budget was chosen or computed.
     name : str
         What the budget is called in messages.
     """
@@ -331,7 +331,7 @@ def make(
 
 
 def _reference_in_words(reference: npt.NDArray[np.int64], labels: Labels) -> str:
-    """The recalls of a reference, so that counts given in another order than was meant are noticed."""
+    """The recalls of a reference, so that counts in a wrong order are noticed."""
     counts = in_order_of_codes(reference, labels)
     recalls = zip(rate_names(labels.values), counts.diagonal(), counts.sum(axis=1), strict=False)
     told = [f"{name} {right / total:.3f} of {total:,}" for name, right, total in recalls]
@@ -341,10 +341,10 @@ def _reference_in_words(reference: npt.NDArray[np.int64], labels: Labels) -> str
 def reference_counts(
     reference: Any, events: Events, columns: Columns, threshold: float | None = None
 ) -> Counts | dict[str, Counts]:
-    """The confusion counts of a reference: given as such, or as a frame or file with columns like those of the data.
+    """The confusion counts of a reference, given directly or as a frame or file with columns like those of the data.
 
-    Where `columns.by` makes segments and the reference has that column too, counts of each segment, those left out
-    that lack a class.
+    If `columns.by` makes segments and the reference has that column, counts by segment, without those that lack a
+    class.
     """
     labels = events.labels
     numbers = isinstance(reference, list | np.ndarray) and not (
@@ -361,7 +361,7 @@ def reference_counts(
         try:
             counts = _counted(reference, own, labels, threshold)
             break
-        except NoColumn as error:  # without those that it does not have
+        except NoColumn as error:  # columns that it does not have
             if error.name not in (*own.by_names, own.version):
                 raise
             own = replace(own, version=None) if error.name == own.version else replace(own, by=None)
@@ -384,7 +384,7 @@ def reference_counts(
 def _counted(
     reference: Any, columns: Columns, labels: Labels, threshold: float | None
 ) -> dict[tuple[str | None, str | None], Counts]:
-    """Counts by code, for each version and segment of a reference, None where it does not tell them apart."""
+    """Counts by code, for each version and segment of a reference, None if it does not distinguish them."""
     classes = len(labels.values)
     counts: dict[tuple[str | None, str | None], Counts] = {}
     pairs = read(
@@ -410,7 +410,7 @@ def _counted(
 
 
 def without_reference(watch: Watch) -> str:
-    """A sentence that names the segments that have no reference while others do."""
+    """A sentence that names segments without a reference, while others have one."""
     names = watch.without_reference
     listed = ", ".join(names[:FEW]) + (" ..." if len(names) > FEW else "")
     verb = "is" if len(names) == 1 else "are"
@@ -421,14 +421,14 @@ def without_reference(watch: Watch) -> str:
 
 
 def tracer(many: bool) -> Callable[[Detector], Trace]:
-    """What follows the rates of a segment for pictures; more coarsely where there are many."""
+    """Makes traces of segments for pictures, with fewer bins if there are many."""
     from fourrates.watch.trace import BINS, Trace
 
     return lambda detector: Trace(detector, BINS // FEWER if many else BINS)
 
 
 def reusable(source: Any) -> Any:
-    """A frame in a form that can be read twice; files and arrays are that already."""
+    """A frame that can be read twice; files and arrays already can."""
     if hasattr(source, "__arrow_c_stream__") and not hasattr(source, "columns"):
         return pyarrow("pyarrow").table(source)
     return source
@@ -437,7 +437,7 @@ def reusable(source: Any) -> Any:
 def labels_in_memory(
     source: Any, columns: Columns, threshold: float | None, positive: Hashable, say: Say
 ) -> tuple[Hashable, ...] | None:
-    """The labels of all rows of a frame; None for files and pipes, whose first rows must do."""
+    """The labels of all rows of a frame; None for files and pipes, which use their first rows."""
     paths = source if isinstance(source, list | tuple) else [source]
     is_file = bool(paths) and all(isinstance(one, str | os.PathLike) for one in paths)
     if is_file or isinstance(source, Iterator):
@@ -452,18 +452,18 @@ def labels_in_memory(
 
 
 class Findings:
-    """What :func:`detect` found, in order, and how things are now: to be looked at, kept, drawn or written.
+    """The result of :func:`detect`: findings in order and the current status, to inspect, draw or write.
 
-    Iterating gives each :class:`~fourrates.Finding`: drifts, what became of them, and shifts of the class mix.
+    Iterating gives each :class:`~fourrates.Finding`: drifts, what followed them, and class-mix shifts.
 
     Attributes
     ----------
     watch : Watch
-        What watched: its `detector`, its `segments`.
+        The watch: its `detector`, its `segments`.
     source : Events
-        What was read.
+        The data read.
     said : list of str
-        What was chosen from the data, in sentences.
+        Messages about choices made from the data.
     """
 
     def __init__(
@@ -484,7 +484,7 @@ class Findings:
         return len(self._findings)
 
     def __bool__(self) -> bool:
-        """Whether anything was found."""
+        """Whether there are any findings."""
         return bool(self._findings)
 
     def __getitem__(self, at: int) -> Finding:
@@ -492,22 +492,22 @@ class Findings:
 
     @property
     def drifts(self) -> list[Drift]:
-        """The drifts, without what became of them."""
+        """The drifts alone."""
         return [finding for finding in self._findings if isinstance(finding, Drift)]
 
     @property
     def recoveries(self) -> list[Finding]:
-        """Where a rate that had moved was back at normal."""
+        """The findings that a rate is back at normal."""
         return [finding for finding in self._findings if finding.kind == "recovery"]
 
     @property
     def shifts(self) -> list[Shift]:
-        """Shifts of the class mix."""
+        """Class-mix shifts."""
         return [finding for finding in self._findings if isinstance(finding, Shift)]
 
     @property
     def dispersion(self) -> dict[str, float]:
-        """By recall, how much its errors cluster: over all segments, for FourRates."""
+        """Clustering of errors by recall, over all segments; for FourRates."""
         return dispersions(self.watch)
 
     @property
@@ -516,18 +516,18 @@ class Findings:
         return self.watch.events
 
     def now(self) -> Now:
-        """How things are at the end of the data: the open drifts, and the rates since."""
+        """The status at the end of the data: open drifts, and the rates since their alarms."""
         return self.watch.now()
 
     def slices(self, *columns: str, drift: Drift | None = None) -> list[Slice]:
-        """Where a drift is: the values of these columns, and pairs of them, that carry it, the strongest first.
+        """Where a drift is: the values of these columns, and pairs of them, that explain it, strongest first.
 
         Parameters
         ----------
         *columns : str
-            Of the data, names or numbers; they are read anew.
+            Columns of the data, names or numbers; they are read again.
         drift : Drift, optional
-            Which; the one that is open and worst, or else the last.
+            The drift; by default the worst open one, or else the last.
         """
         from fourrates.io import Events
         from fourrates.slices import slices_of
@@ -540,14 +540,14 @@ class Findings:
         return slices_of(self.source, self._findings, drift, columns)
 
     def examples(self, drift: Drift | None = None) -> dict[str, Counts]:
-        """The rows since a drift started and until it was over: what to train the next model on.
+        """The rows from a drift's start to its end, to train the next model on.
 
-        By file, or "frame"; counted from 1 in each, with `labels_from` in the predictions. The data are read anew.
+        By file, or "frame", counted from 1; with `labels_from`, rows of the predictions. The data are read again.
 
         Parameters
         ----------
         drift : Drift, optional
-            Which; the one that is open and worst, or else the last.
+            The drift; by default the worst open one, or else the last.
         """
         from fourrates.slices import examples_of
 
@@ -560,7 +560,7 @@ class Findings:
         return next(iter([one.drift for one in self.now().open] or self.drifts[-1:]), None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values that JSON can have."""
+        """Everything as plain values for JSON."""
         labels, utc = self.watch.detector.labels.values, self.source.utc
         return {
             **plain.about(self.watch, self.source, self._findings),
@@ -577,13 +577,13 @@ class Findings:
         return frame.drop(columns=[name for name in ("segment", "version") if frame[name].isna().all()])
 
     def plot(self, segment: str | None = None) -> Figure:
-        """Draw the rates of a segment over time; of the first that drifted if none is named."""
+        """Draw the rates of a segment over time; by default, of the first that drifted."""
         from fourrates.plot import drawn
 
         return drawn(self.watch, self._findings, segment)
 
     def report(self, path: str | os.PathLike[str], slices: Sequence[str] = ()) -> None:
-        """Write a page that shows it all: one HTML file, with nothing to fetch; `slices` as for :meth:`slices`."""
+        """Write a self-contained HTML report; `slices` as for :meth:`slices`."""
         from fourrates import files
         from fourrates.report import page
 
@@ -593,7 +593,7 @@ class Findings:
         )
 
     def headline(self) -> str:
-        """How things are now, and how many drifts there were in how many events, over which time."""
+        """The current status, with the number of drifts and events, and their time span."""
         return ". ".join(part for part in (str(self.now()), self._history()) if part)
 
     def _history(self) -> str:
@@ -610,7 +610,7 @@ class Findings:
         return text
 
     def summary(self) -> str:
-        """How things are, what was found, and what was chosen on the way, in lines of text."""
+        """The status, the findings, and the choices made, as text."""
         lines = [line for line in (str(self.now()), self._history()) if line]
         lines += [f"  {_line(finding, self.source.utc)}" for finding in self._findings[:SHOWN]]
         if len(self._findings) > SHOWN:
@@ -629,7 +629,7 @@ class Findings:
         return self.summary()
 
     def _repr_html_(self) -> str:
-        """For notebooks: how things are, the rates that moved over time, and a table."""
+        """For notebooks: status, rates that moved over time, and a table."""
         from fourrates.report.notebook import fragment
 
         notes = [*self._correlated(), *self.said]

@@ -1,8 +1,8 @@
-"""Which events to label when not all can be: a probability for each prediction, and a draw that a retry repeats.
+"""Choose events to label, if you cannot label all: a probability for each prediction, and a repeatable draw.
 
-What is drawn may depend on the prediction and the segment, never on the truth, which nobody knows yet. Then a step in
-the log-odds of a recall is the same step among labelled events, and the evidence keeps its budget. So the probabilities
-may be chosen: those that find a fall soonest for so many labels.
+A draw may depend on the prediction and the segment, but not on the truth, which is unknown. Then a step in the log-odds
+of a recall is the same step among labelled events, and the false-alarm budget holds. So we may choose the probabilities
+that find a fall soonest for a given number of labels.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ if TYPE_CHECKING:
 RATIOS = 2.0 ** (
     np.arange(-(ODDS // 2), ODDS // 2 + 1) / A_DOUBLING
 )  # of the two probabilities, as the kernel has them
-FALL = math.log(2)  # in log-odds, of a recall that is guarded without a size: its errors double
-SLOWER = 1.02  # no guarded fall is to be found later than with an even draw, but for this factor
-OVERHEAD = 0.5  # nats, beyond those of the budget, that evidence for a fall needs: by simulation
+FALL = math.log(2)  # in log-odds, for a guarded recall without a size: its errors double
+SLOWER = 1.02  # most delay of any guarded fall, as a factor of that with an even draw
+OVERHEAD = 0.5  # nats that evidence for a fall needs beyond the budget: by simulation
 COLUMNS = ("fall", "from", "to", "events", "drawn evenly")
 
 
 class Delay(NamedTuple):
-    """How long a fall is expected to stay unseen.
+    """The expected delay until a fall is found.
 
     Attributes
     ----------
     segment : hashable
-        Where; None without segments.
+        The segment; None without segments.
     fall : str
-        Of which recalls.
+        The recalls that fall.
     before, after : float
-        From where to where; of both recalls, of the first.
+        That recall; if several fall together, the first.
     events : float
         Events of all kinds, labelled or not, from the fall to the alarm.
     evenly : float
-        The same if the same number of labels is drawn evenly.
+        The delay if the same number of labels is drawn evenly.
     """
 
     segment: Hashable
@@ -62,15 +62,15 @@ class Delay(NamedTuple):
 
 
 class Draw(NamedTuple):
-    """Which events to label.
+    """The events to label.
 
     Attributes
     ----------
     drawn : array of bool
-        Which.
+        Whether to label each event.
     probability : array of shape (events, 2)
-        With which probability each event would be drawn for each prediction that it might have had, in the order of the
-        labels: what :meth:`fourrates.FourRates.update_many` asks for. Keep it with the event.
+        The probability of drawing each event for each possible prediction, in the order of the labels:
+        :meth:`fourrates.FourRates.update_many` needs it. Save it with the event.
     """
 
     drawn: npt.NDArray[np.bool_]
@@ -78,33 +78,33 @@ class Draw(NamedTuple):
 
 
 class LabelPlan:
-    """Which events to label, so that a fall is found soonest.
+    """Choose the events to label that find a fall soonest.
 
     Parameters
     ----------
     reference : K x K counts, pair of arrays, or mapping from segments to such
-        The classifier as you shipped it, as for :class:`~fourrates.FourRates`; or what is known of it by now. With
-        segments each gets probabilities of its own, and as many labels as the others as far as it has the events.
+        The classifier as you shipped it, as for :class:`~fourrates.FourRates`, or its latest known state. Each segment
+        gets its own probabilities and, if it has enough events, an equal number of labels.
     share : float, optional
         The share of events that can be labelled.
     per_day, events_per_day : float, optional
-        Or how many can be labelled a day, and how many events there are.
+        The number of events that can be labelled a day, and of all events a day.
     guard : mapping from recalls to sizes, optional
-        Which falls to find: ``{"tnr": 0.02}`` is one of two points. Of each recall one that doubles its errors, if not
-        given; and all of them together.
+        The falls to find: ``{"tnr": 0.02}`` is one of two points. By default, falls that double a recall's errors, for
+        each recall and all together.
     labels, positive
         As for the detector.
     arl : float
-        Of the detector, in labelled events; for the delays.
+        Of the detector, in labelled events; used for the delays.
     key : str
-        Goes into every draw. Keep it secret where those who choose ids must not choose what is looked at.
+        Secret key of every draw, if those who choose ids must not choose what is labelled.
 
     Attributes
     ----------
     probabilities : dict
         By prediction; or by segment, and then by prediction.
     delays : list of Delay
-        What to expect.
+        Expected delays.
 
     Examples
     --------
@@ -156,7 +156,7 @@ class LabelPlan:
             self._choose(name, one, part, sizes[name] / sum(sizes.values()))
 
     def _choose(self, segment: Hashable, counts: npt.NDArray[np.int64], share: float, size: float) -> None:
-        """The probabilities of a segment, which has this share of the events and may label this share of its own."""
+        """Set the probabilities of a segment from its share of the events and the share of its own that is labelled."""
         falls = _falls(counts, self.guard, self._names)
         probabilities = _candidates(counts, share)
         information = np.array([_information(counts, fall, probabilities) for fall in falls])
@@ -181,17 +181,16 @@ class LabelPlan:
         return found[None] if [*found] == [None] else found
 
     def draw(self, ids: Any, preds: Any, segments: Any = None) -> Draw:
-        """Say which events to label.
+        """Draw the events to label.
 
         Parameters
         ----------
         ids : array, list, frame column
-            Of the events. The same id is drawn again in a retry; that of a new plan with the same key, unless its
-            probability fell.
+            Event ids. A retry draws the same ids; so does a new plan with the same key, unless a probability fell.
         preds : array of labels
-            What the classifier said.
+            The predicted labels.
         segments : array, optional
-            Where each event belongs, for a plan with segments.
+            Segment of each event, for a plan with segments.
         """
         codes, marks = self.labels.encode(preds, "preds"), fingerprints(self._hasher, ids)
         if marks.size != codes.size:
@@ -246,7 +245,7 @@ def _share(share: float | None, per_day: float | None, events_per_day: float | N
 
 
 def _parts(sizes: Mapping[Hashable, float], share: float) -> list[float]:
-    """The share of each segment that is labelled: as many events of each, as far as it has them."""
+    """The labelled share of each segment, for equal numbers of labels if it has enough events."""
     of_all = np.array([*sizes.values()]) / sum(sizes.values())
     found, left = np.zeros(of_all.size), share
     for i in np.argsort(of_all).tolist():
@@ -258,7 +257,7 @@ def _parts(sizes: Mapping[Hashable, float], share: float) -> list[float]:
 def _falls(
     counts: Any, guard: Mapping[str, float] | None, names: Sequence[str]
 ) -> list[list[tuple[int, float, float]]]:
-    """What is guarded: lists of (class, recall before, after)."""
+    """The guarded falls: lists of (class, recall before, after)."""
     rates = (counts.diagonal() + 0.5) / (counts.sum(1) + 1)
     if guard is None:
         alone = [(c, float(p), float(p / (p + math.exp(FALL) * (1 - p)))) for c, p in enumerate(rates)]
@@ -282,19 +281,19 @@ def _levels(fall: Sequence[tuple[int, float, float]]) -> tuple[float, float]:
 
 
 def _labelled(counts: Any, probabilities: Floats) -> Any:
-    """The share of events that is labelled with these probabilities."""
+    """The share of events labelled with these probabilities."""
     return (counts.sum(0) / counts.sum() * probabilities).sum(-1)
 
 
 def _candidates(counts: Any, share: float) -> Floats:
-    """Pairs of probabilities that label this share, for each ratio that can be."""
+    """Pairs of probabilities that label this share, for each possible ratio."""
     first = share / _labelled(counts, np.column_stack([np.ones(ODDS), RATIOS]))
     pairs = np.column_stack([first, first * RATIOS])
     return pairs[(pairs <= 1 + 1e-12).all(1)].clip(max=1.0)
 
 
 def _information(counts: Any, fall: Sequence[tuple[int, float, float]], probabilities: Floats) -> Floats:
-    """Nats that an event tells of a fall, on average, for each pair of probabilities."""
+    """Mean information of an event about a fall, in nats, for each pair of probabilities."""
     found = np.zeros(len(probabilities))
     for c, before, after in fall:
         right, wrong = probabilities[:, c], probabilities[:, 1 - c]
@@ -306,6 +305,6 @@ def _information(counts: Any, fall: Sequence[tuple[int, float, float]], probabil
 
 
 def _delay(information: float, arl: float, labelled: float) -> float:
-    """Events until the evidence is enough."""
-    told = information / labelled  # by a labelled event
+    """Events until there is enough evidence."""
+    told = information / labelled  # per labelled event
     return (max(math.log(arl * told), 0.0) + OVERHEAD) / information

@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 Codes = npt.NDArray[np.uint16]
 
-TIMES = np.datetime64, np.timedelta64  # a stream of them is one of numbers to whoever looks at its bits
-MOST = 4_096  # labels: a detector keeps the square of it in counts, 134 MB
+TIMES = np.datetime64, np.timedelta64  # streams of these must not pass for streams of numbers
+MOST = 4_096  # labels; a detector's counts have the square of this, 134 MB
 NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?")
-LONGEST = 400  # characters of a number, and bits over ten thirds: longer ones are no label unless they equal one
+LONGEST = 400  # characters of a number, and bits over ten thirds: a longer one is a label only if equal to one
 
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = _short.maxlong = 80
@@ -52,7 +52,7 @@ class Labels:
         The labels in the order of their codes.
     codes : dict
         From label to code. Anything equal to a label is that label, so True and 1.0 are the label 1. Text is read as
-        what it spells: "1", "1.0" and " true " are the label 1 too, and 1 is the label "1".
+        the value it spells: "1", "1.0" and " true " are the label 1 too, and 1 is the label "1".
     """
 
     __slots__ = ("codes", "given", "spellings", "values")
@@ -111,7 +111,7 @@ class Labels:
         return self._one_by_one(values.tolist(), name)
 
     def decode(self, codes: Codes) -> npt.NDArray[Any]:
-        """The labels of an array of codes, each as it is: of one dtype where all are of one type, objects otherwise."""
+        """The labels of an array of codes, unchanged: of one dtype if all are of one type, objects otherwise."""
         if len({type(label) for label in self.values}) == 1 and not isinstance(self.values[0], tuple):
             return np.array(self.values)[codes]
         labels = np.empty(len(self.values), object)
@@ -126,16 +126,16 @@ class Labels:
         return np.array(coded, np.uint16)
 
     def unknown(self, label: object, name: str, position: int | None = None) -> ValueError:
-        """The error for a label that is not one of these."""
+        """The error for an unknown label."""
         return ValueError(("" if position is None else f"position {position}: ") + self.problem(label, name))
 
     def problem(self, label: object, name: str) -> str:
-        """What is wrong with a label of a column that is not one of these: the same sentence at every door."""
+        """The message for an unknown label in a column, the same at every door."""
         known = ", ".join(map(str, self.values[:20])) + (" ..." if len(self.values) > 20 else "")
         return f"{shown(label)} in column {name!r} is not one of the labels {known}"
 
     def read(self, value: Any) -> int:
-        """The code of what equals a label, or is spelled like one; -1 if it is none.
+        """The code of a value that equals a label or is spelled like one; -1 if there is none.
 
         Examples
         --------
@@ -146,13 +146,13 @@ class Labels:
         found = self.code(value)
         if found >= 0 or (spelled := _spelled(value)) is None:
             return found
-        if isinstance(spelled, tuple):  # true or false, which 1 and 0 stand for as well
+        if isinstance(spelled, tuple):  # true or false, which also match 1 and 0
             truth = spelled[1]
             return self.spellings.get(spelled, self.codes.get(truth, self.spellings.get(Decimal(int(truth)), -1)))
         return self.spellings.get(spelled, self.codes.get(spelled, -1))
 
     def code(self, label: Any) -> int:
-        """The code of what equals a label, or -1 if it is none."""
+        """The code of a value that equals a label, or -1 if there is none."""
         if type(label) is np.timedelta64:  # to NumPy before 2 one that lasts 1 is equal to 1
             return -1
         try:
@@ -161,18 +161,18 @@ class Labels:
             return -1
 
     def copy(self, codes: Codes, name: str) -> Codes:
-        """A copy of codes, checked; a ValueError names the first that is none of a class."""
+        """A checked copy of codes; a ValueError names the first invalid one."""
         copied, bad = small_codes(codes, len(self.values))
         if bad >= 0:
             raise ValueError(f"{name}: code {codes[bad]} at position {bad} is not below {len(self.values)}")
         return copied
 
     def check(self, codes: Codes, name: str) -> None:
-        """Raise a ValueError that names the first code that is none of a class."""
+        """Raise a ValueError that names the first invalid code."""
         self.copy(codes, name)
 
     def _sorted(self, dtype: np.dtype[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]] | None:
-        """The labels an array of this type holds exactly, sorted, and their codes; None if it takes another way."""
+        """The labels that an array of this type can hold exactly, sorted, with their codes; None if unsuitable."""
         kind = dtype.kind
         if kind in "US":
             text = str if kind == "U" else bytes
@@ -194,7 +194,7 @@ class Labels:
 
 
 def _is_held(label: Any, dtype: np.dtype[Any]) -> bool:
-    """Whether a type of numbers has this one."""
+    """Whether a numeric type can hold this label."""
     if dtype.kind == "f":
         try:
             return bool(float(label) == label)
@@ -204,7 +204,7 @@ def _is_held(label: Any, dtype: np.dtype[Any]) -> bool:
 
 
 def _spelled(value: Any) -> Hashable:
-    """What a value or a text stands for, numbers exactly as decimals; None if no label can be spelled so."""
+    """The value that a text spells, numbers exactly as decimals; None if no label can be spelled so."""
     value = plain(value)
     if isinstance(value, str):
         text = value.strip()
@@ -223,24 +223,24 @@ def _spelled(value: Any) -> Hashable:
 
 
 def shown(value: object) -> str:
-    """A value in a message, of a length that can be read."""
+    """A value for a message, shortened if need be."""
     if isinstance(value, Decimal | date):
         return repr(str(value))
     try:
         return _short.repr(plain(value))
-    except ValueError:  # an integer of so many digits that Python does not print it
+    except ValueError:  # an integer with too many digits for Python to print
         return "a very large number"
 
 
 def plain(value: Any) -> Any:
-    """A NumPy scalar as the Python one it stands for; anything else, and a time, as it is."""
+    """A NumPy scalar as its Python equivalent; anything else, and a time, unchanged."""
     return value.item() if isinstance(value, np.generic) and not isinstance(value, TIMES) else value
 
 
 def small_codes(values: npt.NDArray[Any], classes: int) -> tuple[Codes, int]:
-    """Whole numbers as class codes, and the position of the first that is none, or -1.
+    """Whole numbers as class codes, and the position of the first invalid one, or -1.
 
-    An array may change while it is read: what is checked is the copy that is used.
+    An array may change while it is read, so the checked copy is the one used.
     """
     own = np.array(values)
     bad = (own < 0) | (own >= classes)

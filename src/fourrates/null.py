@@ -2,8 +2,8 @@
 
 A rate that has seen n bits, k of them ones, carries R <- eta R + (1 - eta) I from R0 = 1/2 on. While the concept is
 stable every arrangement of the k ones is equally likely, whatever the true rate is, so the law of R given (n, k) is
-known with nothing estimated. :func:`bounds` answers "how low and how high may R be, given n and k, at this level?"
-from either of two nulls; :func:`table` gives the same answers as the table that detectors look them up in.
+known with nothing estimated. :func:`bounds` gives the range of R for n, k and a level, under either of two nulls;
+:func:`table` gives the same answers as a table for detectors.
 
 ``exact``
     The conditional law given (n, k). P(R < lower) <= level and P(R > upper) <= level hold for every n and k.
@@ -14,9 +14,8 @@ The paper's Algorithm 2 simulates the plug-in law. :func:`monte_carlo` does so, 
 
 How the exact bounds are computed, and why they hold (proofs: docs/mathematics.md):
 
-1. *Up to 16 observations* all arrangements are enumerated.
 2. *Up to a window w*, with eta**w negligible, the recursion over n carries the law on a lattice. A value between two
-   points is split onto both so that its mean is kept: a rounding that is a martingale, independent of the bits. Given
+   points is split onto both so that its mean is kept. This rounding is a martingale, independent of the bits. Given
    the bits, the rounded statistic exceeds the true one by a margin with some small probability q at most, so
    P(R < x) (1 - q) <= P(rounded R < x + margin).
 3. *Beyond w* only the last w bits weigh, and their number of zeros is hypergeometric. A sample from a population is a
@@ -55,18 +54,18 @@ LARGEST_DECAY = 0.996
 """The table grows with 1 / (1 - decay)**2; beyond this it would pass 32 MB and half a minute."""
 
 SMALLEST_LEVEL = 1e-9
-MANY = 2**30  # observations: as good as infinitely many
+MANY = 2**30  # observations: practically infinite
 
 ENUMERATED = 16  # 2**16 arrangements take milliseconds
-FINE, NARROW = 128, 0.95  # observations with a finer lattice, and the decay from which on they have one
+FINE, NARROW = 128, 0.95  # observations with a finer lattice, and the decay from which they have one
 DEVIATIONS = 3.8  # of the rounding error, that make the margin; it is passed with probability exp(-3.8**2 / 2) = 0.0007
-KEPT = 0.998  # of a level; the rest pays for that, for single precision and for the ends of rows that are cut
+KEPT = 0.998  # of a level; the rest pays for that, for single precision and for truncated row ends
 MARKS = 128  # rows beyond the window, equally spaced in 1 / n
 STEPS = 4000  # values of R in each of them
 FEW = 64  # numbers of zeros (0, 1, ...) with bounds of their own there
-CLEAR = 1e-9  # between a value that R can take and a bound below it
+CLEAR = 1e-9  # between a possible value of R and a bound below it
 INDEPENDENT = 2.0**40  # a population that answers for every n
-VERSION = 4  # of the numbers; raise it whenever a table comes out differently, so that old ones are not read
+VERSION = 4  # of the numbers; raise it whenever they change, so that old tables are not read
 
 
 def bounds(n: int, k: int, level: float, decay: float = 0.9, null: Null = "exact") -> Bounds:
@@ -83,7 +82,7 @@ def bounds(n: int, k: int, level: float, decay: float = 0.9, null: Null = "exact
     decay : float
         The factor eta.
     null : {"exact", "plugin"}
-        Which law.
+        The law.
 
     Examples
     --------
@@ -99,7 +98,7 @@ def bounds(n: int, k: int, level: float, decay: float = 0.9, null: Null = "exact
 
 
 def table(decay: float, levels: Iterable[float], null: Null = "exact") -> Table:
-    """Bounds for every (n, k) at several levels: built once, kept in memory and in the user's cache folder.
+    """Bounds for every (n, k) at several levels: built once, then cached in memory and in the user's cache folder.
 
     Parameters
     ----------
@@ -108,7 +107,7 @@ def table(decay: float, levels: Iterable[float], null: Null = "exact") -> Table:
     levels : iterable of float
         Each in [1e-9, 0.5).
     null : {"exact", "plugin"}
-        Which law.
+        The law.
     """
     levels = tuple(sorted({check_level(level, "level") for level in levels}, reverse=True))
     if not levels:
@@ -156,11 +155,11 @@ def _table(decay: float, levels: tuple[float, ...], null: Null) -> Table:
 
 
 def _is_sound(arrays: Arrays, window: int) -> bool:
-    """Whether these can be the arrays of a table: in range, and falling with level, zeros and value as bounds do."""
+    """Whether these can be arrays of a table: in range, and monotone in level, zeros and value as bounds are."""
     near, far, rare = arrays
     lowest = -2 * CLEAR  # of a bound clear of an atom at 0
     if not all(((least <= array) & (array <= 1)).all() for array, least in ((near, lowest), (far, -1), (rare, 0))):
-        return False  # what is not a number is in no range
+        return False  # nan is in no range
     rises = near[:, 1:] > near[:, :-1]
     rises[:, [n * (n + 1) // 2 - 1 for n in range(1, window + 1)]] = False  # from the end of a row to the next
     falling = (near[1:] <= near[:-1]).all() and (far[1:] <= far[:-1]).all() and (far[..., 1:] <= far[..., :-1]).all()
@@ -205,7 +204,7 @@ def _window(decay: float) -> int:
 
 
 def slack(decay: float) -> float:
-    """How far beyond the law's quantile a bound lies after many observations, before it is rounded to 1 / STEPS."""
+    """How far beyond the law's quantile a bound is after many observations, before rounding to 1 / STEPS."""
     window = _window(decay)
     return (0.0 if window == ENUMERATED else _margin(decay)) + 0.5 * decay**window
 
@@ -221,7 +220,7 @@ def _lattice(decay: float, rows: int, margin: float, levels: tuple[float, ...]) 
     # The rounding error at n is a sum of centred steps no longer than the spacing, each shrunk by decay since.
     deviation = 0.5 * math.sqrt(1 / (1 - decay**2) + 1 / (1 - decay ** (2 * stride)))
     spacing = margin / DEVIATIONS / deviation
-    # What falls off a row's lower end, at most this at each of the steps, is paid for by KEPT.
+    # KEPT pays for the mass cut from a row's lower end, at most this at each step.
     floor_cut = min(levels) * 1e-4 / 2400
     ceil_cut = 1e-5
     spread = 0.5 * math.sqrt((1 - decay) / (1 + decay) * (1 - decay ** (2 * rows)))
@@ -278,7 +277,7 @@ def _near_plugin(
 
 
 def _clear_of(atom: npt.ArrayLike) -> npt.NDArray[np.float32]:
-    """A bound slightly below a value that R can take: R is rounded as it is carried along."""
+    """A bound slightly below a possible value of R, since R is rounded as it is updated."""
     return np.nextafter(np.asarray(np.asarray(atom) - CLEAR, np.float32), np.float32(-1))
 
 
@@ -292,7 +291,7 @@ def _arrangements(decay: float) -> Iterator[tuple[int, list[npt.NDArray[np.float
 
 
 class _Enumerated:
-    """The law of R after 16 observations, exactly: all that is needed where decay**16 is negligible."""
+    """The exact law of R after 16 observations, sufficient if decay**16 is negligible."""
 
     def __init__(self, decay: float) -> None:
         *_, (_, laws) = _arrangements(decay)
@@ -327,8 +326,8 @@ def monte_carlo(
     samples, seed : int
         Size and seed of the simulation.
     start : float
-        R before the first observation. The paper's text leaves it out here (0.0) though Algorithm 1 starts at
-        0.5: taken so, the very first statistic lies outside every bound.
+        R before the first observation. The paper's text omits it here (0.0) though Algorithm 1 starts at 0.5: with 0.0
+        the very first statistic is outside every bound.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What was found as plain values: dicts for JSON, rows for tables."""
+"""Findings as plain values: dicts for JSON, rows for tables."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ COLUMNS = [
 
 
 def moment(time: np.datetime64 | None, utc: bool, precise: bool = True) -> str | None:
-    """A time as ISO 8601 has it, without what is zero at its end."""
+    """A time in ISO 8601, without trailing zeros."""
     if time is None:
         return None
     text = str(time.astype("M8[us]"))
@@ -53,7 +53,7 @@ def moment(time: np.datetime64 | None, utc: bool, precise: bool = True) -> str |
 
 
 def finding_record(finding: Finding, utc: bool, labels: Sequence[Any] = ()) -> dict[str, Any]:
-    """A finding as JSON has it; with labels, the counts of a drift before and after its warning."""
+    """A finding for JSON; with labels, the counts of a drift before and after its warning."""
     before, after = counts_split(finding)
     place = {
         "time": moment(finding.time, utc),
@@ -79,7 +79,7 @@ def finding_record(finding: Finding, utc: bool, labels: Sequence[Any] = ()) -> d
 
 
 def counts_split(finding: Finding) -> tuple[Matrix, Matrix]:
-    """The counts of a drift up to its warning, and from it on; nothing where they were not counted."""
+    """The counts of a drift before and since its warning; empty if not counted."""
     if not isinstance(finding, Drift) or (after := finding.confusion_since) is None:
         return (), ()
     pairs = zip(finding.confusion, after, strict=True)
@@ -87,7 +87,7 @@ def counts_split(finding: Finding) -> tuple[Matrix, Matrix]:
 
 
 def state_record(state: RateState) -> dict[str, Any]:
-    """How a rate is, as JSON has it: its state, normal, and now."""
+    """A rate for JSON: its state, normal, and now."""
     return {
         "state": state.state,
         "normal": share_record(state.normal),
@@ -97,12 +97,12 @@ def state_record(state: RateState) -> dict[str, Any]:
 
 
 def share_record(share: Share | None) -> dict[str, Any] | None:
-    """A rate with its interval as JSON has it."""
+    """A rate with its interval for JSON."""
     return None if share is None else {name: finite(value) for name, value in share._asdict().items()}
 
 
 def of_drift(finding: Finding) -> dict[str, Any]:
-    """Which drift a finding is about, by its event, and whether that is over; for a drift, its warning."""
+    """The event of the drift a finding is about, and whether that is over; for a drift, its warning."""
     if isinstance(finding, Drift):
         known = {} if finding.normal_known else {"normal_known": False}
         of = {} if finding.about is None else {"drift": finding.about.at, "further": finding.further}
@@ -111,7 +111,7 @@ def of_drift(finding: Finding) -> dict[str, Any]:
 
 
 def start(finding: Finding) -> dict[str, Any]:
-    """When the new level started, as JSON has it; nothing where the detector does not know."""
+    """When the new level started, for JSON; empty if the detector does not know."""
     if finding.started is None:
         return {}
     if finding.started_between is None:
@@ -121,7 +121,7 @@ def start(finding: Finding) -> dict[str, Any]:
 
 
 def changes(finding: Finding) -> list[dict[str, Any]]:
-    """The rates that moved, as JSON has them."""
+    """The rates that moved, for JSON."""
     return [
         {
             "rate": change.rate,
@@ -139,7 +139,7 @@ def changes(finding: Finding) -> list[dict[str, Any]]:
 
 
 def precisions(finding: Finding) -> dict[str, Any]:
-    """The precisions that moved and with what, as JSON has them; nothing where the detector does not tell."""
+    """The precisions that moved and why, for JSON; empty if the detector does not report them."""
     listed = [
         {name: part if isinstance(part, str) else finite(part) for name, part in precision._asdict().items()}
         | {"because": precision.because}
@@ -149,7 +149,7 @@ def precisions(finding: Finding) -> dict[str, Any]:
 
 
 def confusions(finding: Finding) -> dict[str, Any]:
-    """The class that is taken for another more often, as JSON has it; nothing where none stands out."""
+    """The class mistaken for another more often, for JSON; empty if there is none."""
     listed = [
         {name: part if isinstance(part, str) else share_record(part) for name, part in confusion._asdict().items()}
         for confusion in (finding.confusions if isinstance(finding, Drift) else ())
@@ -158,12 +158,12 @@ def confusions(finding: Finding) -> dict[str, Any]:
 
 
 def finite(value: float | None) -> float | None:
-    """A number as JSON can have it."""
+    """A number valid in JSON."""
     return None if value is None or not math.isfinite(value) else round(value, 9)
 
 
 def with_shift(finding: Finding) -> dict[str, Any]:
-    """The share of positives before and after, as JSON has it, if the classes shifted with a drift."""
+    """The share of positives before and after, for JSON, if the class mix shifted with a drift."""
     shift = finding.shift if isinstance(finding, Drift) else None
     return {} if shift is None else {"positives": _shares(shift)}
 
@@ -173,7 +173,7 @@ def _shares(shift: Shift) -> dict[str, Any]:
 
 
 def rows(findings: Sequence[Finding], utc: bool) -> list[dict[str, Any]]:
-    """One row for each rate that moved, with all of `COLUMNS`; None where there is nothing to say."""
+    """One row for each rate that moved, with all of `COLUMNS`; None for empty cells."""
     found_rows = []
     for finding in findings:
         record = finding_record(finding, utc)
@@ -187,7 +187,7 @@ def rows(findings: Sequence[Finding], utc: bool) -> list[dict[str, Any]]:
 
 
 def about(watch: Watch, events: Events, findings: Sequence[Finding]) -> dict[str, Any]:
-    """How things are now, what was read and with which detector, as JSON has it."""
+    """The current status, the input and the detector, for JSON."""
     kinds = ("truth", "pred", "score", "time", "by", "id")
     columns = {kind: name for kind in kinds if (name := getattr(events.columns, kind)) is not None}
     return {
@@ -206,7 +206,7 @@ def about(watch: Watch, events: Events, findings: Sequence[Finding]) -> dict[str
 
 
 def counted(kinds: Iterable[str]) -> str:
-    """How many drifts there are among findings of these kinds, and how many ends of one, in words.
+    """The numbers of drifts among these kinds of findings, and of their ends, in words.
 
     Examples
     --------
@@ -226,7 +226,7 @@ def counted(kinds: Iterable[str]) -> str:
 
 
 def last_too_few_examples(watch: Watch, findings: Sequence[Finding]) -> str | None:
-    """A line about the last drift, if it is not over and its window is too small to train on."""
+    """A line about the last drift, if it is still open and its window is too small to train on."""
     for finding in reversed(findings):
         segment = watch.stream_of(finding)
         if isinstance(finding, Drift) and (segment.status == "drifted" or not watch.holds):

@@ -1,9 +1,9 @@
-"""Where a drift is: every value of some columns, and every pair of values, scored by how much of the fall it carries.
+"""Locate a drift: score every value of some columns, and every pair of values, by their share of the fall.
 
-Before and after are known from the start of the drift. A slice carries the fall if its log-odds of being right fell by
-more than those of all other rows: a difference of differences, in standard errors, that must stand out among all the
-slices that were looked at (Bonferroni; half of the level for single values, half for the many more pairs). Slices
-inside one another are explained by the simplest that suffices.
+The start of the drift separates before and after. A slice carries the fall if its log-odds of being right fell by more
+than those of all other rows: a difference of differences, in standard errors, significant after correcting for all
+slices tested (Bonferroni; half of the level for single values, half for the many more pairs). Of slices inside one
+another the simplest sufficient one is named.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Cells = npt.NDArray[np.float64]  # (..., 4): before and wrong, before and right, after and wrong, after and right
 
 BINS = 8  # of a column of numbers
-MOST = 60  # values of a column of names that are looked at, the most frequent
+MOST = 60  # most frequent values tested in a column of names
 LEAST = 20  # rows before and after
 EXPLAINED, CHOSEN = (
     2.0,
@@ -51,12 +51,12 @@ class Condition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Rows that share a value, or two.
+    """Rows that share one or two values.
 
     Attributes
     ----------
     where : tuple of Condition
-        What they share.
+        The shared values.
     before, after : Share
         The share of right predictions on both sides of the start of the drift.
     carried : float
@@ -64,7 +64,7 @@ class Slice:
     deviations : float
         How much more it fell than the other rows, in standard errors.
     significant : bool
-        Whether that stands out among all slices looked at.
+        Whether that is significant among all slices tested.
     """
 
     where: tuple[Condition, ...]
@@ -82,7 +82,7 @@ class Slice:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values that JSON can have."""
+        """Everything as plain values for JSON."""
         return {
             "where": dict(self.where),
             "before": self.before._asdict(),
@@ -94,7 +94,7 @@ class Slice:
 
 
 class Column(NamedTuple):
-    """A column as codes; -1 for values that are not looked at."""
+    """A column as codes; -1 for values left out."""
 
     name: str
     codes: npt.NDArray[np.int32]
@@ -112,7 +112,7 @@ class Column(NamedTuple):
             return cls._binned(name, numbers(column)[0])
         counts = np.bincount(codes[codes >= 0], minlength=len(values))
         chosen = np.argsort(-counts, kind="stable")[:MOST]
-        renumbered = np.full(len(values) + 1, -1, np.int32)  # the last for what is missing
+        renumbered = np.full(len(values) + 1, -1, np.int32)  # the last for missing values
         renumbered[chosen] = np.arange(chosen.size)
         return cls(name, renumbered[codes], [str(values[code]) for code in chosen], False)
 
@@ -129,16 +129,16 @@ class Column(NamedTuple):
 def find_slices(
     columns: Mapping[str, Any], after: npt.NDArray[np.bool_], right: npt.NDArray[np.bool_], alpha: float = 0.1
 ) -> list[Slice]:
-    """The slices that carry a fall, the strongest first; if none is significant, the strongest one alone.
+    """The slices that carry a fall, strongest first; if none is significant, the strongest one alone.
 
     Parameters
     ----------
     columns : mapping from names to columns
-        Of the rows whose true class is one whose recall fell.
+        Of the rows whose true class has the recall that fell.
     after, right : arrays of bool
         Whether each row is from after the start of the drift, and was predicted right.
     alpha : float
-        The probability that any slice is called significant where the fall is everywhere.
+        The probability of any significant slice if the fall is everywhere.
 
     Examples
     --------
@@ -185,9 +185,9 @@ def _limit(alpha: float, number: int) -> float:
 
 @dataclass
 class Episode:
-    """The events of a drift among those that are read once more: which rows are its, and which are after its start.
+    """The events of a drift when data are read again: its rows, and those after its start.
 
-    It begins when the drift before it was over, or with the data; it ends when this one was over, or with the data.
+    It begins after the previous drift or with the data, and ends with this drift or with the data.
     """
 
     drift: Drift
@@ -203,11 +203,11 @@ class Episode:
         self._position = 0
 
     def rows(self, batch: Batch, names: Sequence[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        """The positions of its events in the next batch, and which of them are after the start."""
+        """The positions of its events in the next batch, and whether they are after the start."""
         mine = np.ones(batch.rows.size, bool)
         if self.drift.segment is not None and batch.keys is not None:
             mine = np.array([name == self.drift.segment for name in names])[batch.keys]
-        if self.drift.version is not None and batch.versions is not None:  # whose events are counted by themselves
+        if self.drift.version is not None and batch.versions is not None:  # events are counted within a version
             mine &= np.array([name == self.drift.version for name in batch.version_names])[batch.versions]
         places = self._position + np.cumsum(mine)
         self._position = int(places[-1])
@@ -216,7 +216,7 @@ class Episode:
 
 
 def slices_of(events: Events, findings: Sequence[Finding], drift: Drift, columns: Sequence[str]) -> list[Slice]:
-    """The slices that carry a drift, from the data read once more."""
+    """The slices that carry a drift, from the data read again."""
     episode = Episode(drift, findings)
     rates = rate_names(events.labels.values)
     fell = [change.rate for change in drift.changes if change.direction == "down"]
@@ -239,7 +239,7 @@ def slices_of(events: Events, findings: Sequence[Finding], drift: Drift, columns
 
 
 def examples_of(events: Events, findings: Sequence[Finding], drift: Drift) -> dict[str, npt.NDArray[np.int64]]:
-    """The rows of a drift's new level, by file, from the data read once more."""
+    """The rows of a drift's new level, by file, from the data read again."""
     episode = Episode(drift, findings)
     rows: dict[str, list[npt.NDArray[np.int64]]] = {}
     for batch in events:
@@ -263,14 +263,14 @@ Candidate = tuple[tuple[int, int, int], ...]  # of each column: which, the first
 
 
 def _all_slices(coded: Sequence[Column], kind: npt.NDArray[np.int32]) -> tuple[list[Candidate], Cells]:
-    """Every value and range of a column and every pair of values, with its four counts; small ones left out."""
+    """Every value and range of a column and every pair of values, with four counts; small ones are left out."""
     candidates: list[Candidate] = []
     cells: list[Cells] = []
     for number, column in enumerate(coded):
         values = len(column.values)
         single = _counts(column.codes, values, kind)
         ends = [(low, high) for low in range(values) for high in range(low, values if column.ordered else low + 1)]
-        ends = [(low, high) for low, high in ends if high - low < values - 1]  # all of them is no slice
+        ends = [(low, high) for low, high in ends if high - low < values - 1]  # all values are no slice
         candidates += [((number, low, high),) for low, high in ends]
         sums = np.concatenate([np.zeros((1, 4)), np.cumsum(single, axis=0)])
         cells += [sums[high + 1] - sums[low] for low, high in ends]
@@ -326,7 +326,7 @@ def _simplest(
     kind: npt.NDArray[np.int32],
     explained: npt.NDArray[np.bool_],
 ) -> int:
-    """A pair of values, or the one value of it that suffices: where the rest of that value fell as much."""
+    """A pair of values, or one of them if that suffices because the rest of its rows fell as much."""
     if len(candidates[best]) == 1:
         return best
     for at in standing:

@@ -1,8 +1,8 @@
-"""The one form in which fourrates saves things: versioned, checksummed, and read with suspicion.
+"""The one format of saved states: versioned, checksummed, and checked on loading.
 
-A saved state is a header, a JSON text, some sections of bytes and a checksum. Nothing is compressed, so that a state
-never needs more memory than a small multiple of its own length. :func:`pack` writes it; :func:`unpack` reads it, or
-raises a ValueError that says what is wrong. What the sections hold is checked by whoever gave them.
+A saved state is a header, a JSON text, some sections of bytes and a checksum. It is not compressed, so loading needs
+only a small multiple of its length in memory. :func:`pack` writes a state; :func:`unpack` reads it, or raises a
+ValueError that names the problem. Whoever packed the sections checks their content.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 MAGIC = b"4rates"
 VERSION = 6
 HEADER = struct.Struct("<6sBxI")  # magic, version, length of the JSON text
-MAX_STATE = 1 << 30  # bytes; a state that is longer is read where that is asked for
+MAX_STATE = 1 << 30  # bytes; longer states must be allowed explicitly
 DEEPEST = 32  # brackets within brackets in the JSON text
-STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"')  # brackets in there are text
+STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"')  # brackets in strings are text
 
 
 class Saved(NamedTuple):
-    """What a state holds: what it is the state of, what JSON can say, and bytes by name."""
+    """The content of a state: its kind, its JSON part, and bytes by name."""
 
     kind: str
     about: dict[str, Any]
@@ -31,7 +31,7 @@ class Saved(NamedTuple):
 
 
 def pack(kind: str, about: dict[str, Any], **sections: bytes | memoryview) -> bytes:
-    """Put a state together."""
+    """Assemble a state."""
     text = json.dumps(
         {"kind": kind, "about": about, "sections": [[name, len(part)] for name, part in sections.items()]},
         separators=(",", ":"),
@@ -44,7 +44,7 @@ def pack(kind: str, about: dict[str, Any], **sections: bytes | memoryview) -> by
 
 
 def read_state(path: str | os.PathLike[str], max_state: int = MAX_STATE) -> bytes:
-    """The content of a file that holds a state, nothing if it is a device; a ValueError if it is too long to be one."""
+    """Read a state file; empty for a device, a ValueError if it is too long to be a state."""
     content = bytearray()
     if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
         return b""
@@ -57,14 +57,14 @@ def read_state(path: str | os.PathLike[str], max_state: int = MAX_STATE) -> byte
 
 
 def check_size(size: int, max_state: int) -> None:
-    """Raise a ValueError if a state is longer than it may be."""
+    """Raise a ValueError if a state is too long."""
     if size > max_state:
         raise ValueError(f"a state of more than {max_state:,} bytes (max_state)")
 
 
 def unpack(saved: bytes | memoryview) -> Saved:
-    """Take a state apart, after its checksum; only states of the present version are read."""
-    view = memoryview(bytes(saved))  # of our own: what is checked here must be what is used later
+    """Check and parse a state; only the current version is supported."""
+    view = memoryview(bytes(saved))  # a private copy: the bytes checked here must be the ones used later
     if bytes(view[: len(MAGIC)]) != MAGIC or len(view) < HEADER.size + 4:
         raise ValueError("these bytes are not a state saved by fourrates")
     version = view[len(MAGIC)]

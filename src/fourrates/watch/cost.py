@@ -25,8 +25,8 @@ class ExtraCost:
     ----------
     value, lower, upper : float
         The extra cost since the alarm, with an interval at 90 %.
-    How long ago the alarm was, if times are known.
-        How long that has been, if times are known.
+    days : float or None
+        How long ago the alarm was, if times are known.
     """
 
     value: float
