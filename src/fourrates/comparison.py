@@ -252,7 +252,7 @@ def _side_by_side(version: npt.NDArray[np.int64], right: Bits) -> Numbers:
     """Right-answer differences of one class between groups, with each version's share as in the traffic.
 
     Which events make a group depends on their version, never on whether they were right. A later look makes the same
-    groups and then more: the sizes change only after twice as many events.
+    groups and then more: the sizes change only when the number of events has doubled.
     """
     answers = [right[version == side].astype(float) for side in (0, 1)]
     seen = [np.cumsum(version == side) for side in (0, 1)]

@@ -190,7 +190,7 @@ class Finding:
         The rates concerned, before and after. After a drift, `before` is normal and `after` the rate since the alarm.
         For a recovery or an improvement, `before` is the drifted rate and `after` the rate since then.
     started : int or None
-        The likeliest first event of the new level; None where the detector does not know.
+        The likeliest first event of the new level; None if the detector does not know.
     started_between : (int, int) or None
         A 90 % interval of that event; for drifts only.
     about : Drift or None

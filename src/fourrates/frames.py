@@ -44,7 +44,7 @@ RATED = 1 << 18  # first events, whose times show how many there are a day
 SHOWN = 20  # findings in a summary
 RATES = 6  # recalls of a reference that are reported
 FEW = 5  # segments named in a sentence
-FEWER = 8  # factor by which many segments have fewer bins for their pictures
+FEWER = 8  # reduction of bins for pictures of many segments
 
 
 class VersionReferences(dict[str, Any]):
@@ -117,7 +117,7 @@ def detect(
         Whether to hold a normal for each hour of the day or each weekday. "auto" does so if the errors in the first
         full weeks or days show such a season; `said` reports it.
     stratum : str, optional
-        Column with the stratum of an event, a whole number from 0 to 23, to hold a normal for each instead.
+        Column with the stratum of an event, a whole number from 0 to 23: each has its own normal.
     version : str, optional
         Column with the version of the model that predicted: each has its own normal and its own drifts, however late
         its labels arrive (:class:`~fourrates.Watch`).
@@ -296,7 +296,7 @@ def make(
     say : callable
         Receives a message if the budget was chosen or computed.
     name : str
-        What the budget is called in messages.
+        Name of the budget in messages.
     """
     accepted = inspect.signature(kind).parameters
     given = dict(parameters or {})

@@ -97,7 +97,7 @@ class LabelPlan:
     arl : float
         Of the detector, in labelled events; used for the delays.
     key : str
-        Secret key of every draw, if those who choose ids must not choose what is labelled.
+        Key of every draw. Keep it secret if those who choose ids must not choose the events to label.
 
     Attributes
     ----------

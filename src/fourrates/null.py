@@ -118,7 +118,7 @@ def table(decay: float, levels: Iterable[float], null: Null = "exact") -> Table:
 
 
 def check_decay(decay: float) -> float:
-    """`decay` as a float, or an error that says what is accepted."""
+    """`decay` as a float, or an error that names its range."""
     decay = check_number(decay, "decay")
     if not 0.0 < decay < 1.0:
         raise ValueError(f"decay {decay!r} is not in (0, 1)")
@@ -128,7 +128,7 @@ def check_decay(decay: float) -> float:
 
 
 def check_level(level: float, name: str) -> float:
-    """`level` as a float, or an error that says what is accepted."""
+    """`level` as a float, or an error that names its range."""
     level = check_number(level, name)
     if not SMALLEST_LEVEL <= level < 0.5:
         raise ValueError(f"{name} {level!r} is not in [{SMALLEST_LEVEL:g}, 0.5)")

@@ -55,7 +55,7 @@ def beginning(
         tail = Tail(rows, file, max_line=max_line, refuse=lambda *_: None)
         size = 0
         while size < RATED and (piece := opened.read(PIECE)):
-            for _ in tail.feed(piece):  # nothing comes of it but tables
+            for _ in tail.feed(piece):  # only collects tables
                 pass
             size = sum(table.size for table in rows.met)
         if not rows.met:

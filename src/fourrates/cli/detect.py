@@ -56,7 +56,7 @@ class Outputs:
 
 @dataclass(frozen=True)
 class Resume:
-    """What to resume from and to accept."""
+    """The state to resume from, and drifts to accept."""
 
     state: Path | None
     accept: str | None
@@ -295,9 +295,9 @@ def _read(job: _Job) -> tuple[list[Finding], bytes | None]:
 
 
 def _not_reported(findings: list[Finding], reported: dict[str, int]) -> list[Finding]:
-    """Findings not reported by an earlier run: those that began after its last one of the same segment and version.
+    """Findings not reported by an earlier run: they began after all it reported of the same rates, segment and version.
 
-    With more labels than before, an alarm may come a little sooner or later.
+    With more labels than before, an alarm may be a little sooner or later.
     """
     new = []
     for finding in findings:

@@ -112,7 +112,7 @@ class Progress(_State):
     }
 
     columns: dict[str, Any]
-    threshold: float | None  # the score from which on a prediction is positive
+    threshold: float | None  # lowest score of a positive prediction
     asked: dict[str, str | None]  # the options that choose the detector, as given
     files: list[dict[str, Any]]  # files read, as `History.to_list` has them
     reported: dict[str, int]  # with late labels, by segment the time up to which findings were reported

@@ -214,7 +214,7 @@ def arrow_nulls(array: Any) -> Mask | None:
 
 
 def arrow_moments(column: Any) -> npt.NDArray[np.datetime64]:
-    """An Arrow column of dates or times in its own unit, without pyarrow.compute, which takes long to import."""
+    """An Arrow column of dates or times in its own unit, without pyarrow.compute, which is slow to import."""
     pa = pyarrow("pyarrow")
     numbers = pa.int32() if str(column.type).startswith("date32") else pa.int64()
     unit: Any = getattr(column.type, "unit", "D" if numbers == pa.int32() else "ms")

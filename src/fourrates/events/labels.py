@@ -100,7 +100,7 @@ class LabelEncoder:
 def classes_in(column: Any) -> Counter[Hashable]:
     """The labels in a column, as the values they spell, with counts; missing ones do not count."""
     values: list[Any]
-    if (letters := single_letters(column)) is not None:  # without pyarrow.compute, which takes long to import
+    if (letters := single_letters(column)) is not None:  # without pyarrow.compute, which is slow to import
         numbers = np.bincount(letters, minlength=1)
         values = [chr(letter) for letter in np.flatnonzero(numbers).tolist()]
         numbers = numbers[numbers > 0]

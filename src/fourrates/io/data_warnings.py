@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fourrates.events.door import Reading
     from fourrates.labels import Labels
 
-DEVIATIONS = 3.5  # of the number of labels from what was to be expected
+DEVIATIONS = 3.5  # of the number of labels from the expected one
 
 
 class DataWarnings:

@@ -55,7 +55,7 @@ def prices(cost: Mapping[Any, float], labels: Sequence[Hashable]) -> dict[str, f
     Parameters
     ----------
     cost : mapping
-        From "miss" and "false alarm", or from true classes, to what an error costs.
+        From "miss" and "false alarm", or from true classes, to the price of an error.
     labels : sequence
         The classes.
 

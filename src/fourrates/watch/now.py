@@ -121,7 +121,7 @@ class Now:
     open : tuple of OpenDrift
         The open drifts: the overall stream first, then confirmed ones, then by harm.
     rates : mapping from names to RateState
-        The rates of the overall stream; empty where there are segments only.
+        The rates of the overall stream; empty if there are segments only.
     warned : int
         Streams in a warning.
     events : int

@@ -59,7 +59,7 @@ class Segments(Mapping[str | None, Detector]):
         self.references = None if references is None else dict(references)
         self.names: list[str | None] = []  # by number
         self.bank: Bank | None = None
-        self.detectors: list[Detector] = []  # by number, where there is no bank
+        self.detectors: list[Detector] = []  # by number, if there is no bank
         self._numbers: dict[str | None, int] = {}
         self._keys: Sequence[str] = ()  # the names that the keys of the last batch refer to
         self._of_key = np.empty(0, np.int64)  # segment number by key there; -1 for none yet

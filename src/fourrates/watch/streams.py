@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Placed = tuple[int, Finding]
 
 TRACED = 2000  # segments traced for pictures: each takes some 100 kB
-PLACE = ("time", "started_time", "source", "row", "started_row")  # what is added to a finding, besides its segment
+PLACE = ("time", "started_time", "source", "row", "started_row")  # added to a finding, besides its segment
 
 
 class Streams:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Integers = npt.NDArray[np.int64]
 
-BINS = 4096  # at most; half as many at least, once there are that many events
+BINS = 4096  # at most; at least half, once there are enough events
 CELLS = 400_000  # of all bins together: many classes mean fewer bins
 UNKNOWN = np.iinfo(np.int64).min  # a time
 POINTS = 100  # of a curve

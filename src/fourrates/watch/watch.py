@@ -43,7 +43,7 @@ class Watch:
     A pair belongs to the version of the model that predicted it, however late its label arrives. Each version has its
     own normal and its own drifts. The newest one *serves*: `segments`, `references` and :meth:`now` are about it.
     A version that made none of 500 predictions is retired: its open drifts are accepted, and findings from its late
-    labels are closed at once. If it predicts again, it serves again.
+    labels are reported and closed at once. If it predicts again, it serves again.
 
     Parameters
     ----------
