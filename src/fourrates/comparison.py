@@ -218,7 +218,6 @@ def _shadow(source: Any, truth: str | None, preds: tuple[str, str], asked: dict[
 
 
 def _canary(source: Any, columns: Columns, models: Sequence[str] | None, asked: dict[str, Any]) -> Read:
-    """The rows of each of two models."""
     events = read(source, columns=columns, **asked)
     keys, truths, preds = _columns((batch.keys, batch.truths, batch.preds) for batch in events)
     names = [str(name) for name in (events.keys if models is None else models)]

@@ -200,7 +200,6 @@ class LabelPlan:
         return Draw(drawn, probability[:, [self.labels.values.index(label) for label in self.labels.given]])
 
     def _both(self, size: int, segments: Any) -> Floats:
-        """The two probabilities of each event."""
         if (segments is None) != ([*self._chosen] == [None]):
             raise ValueError(
                 "segments: this plan has none" if segments is not None else "this plan is by segment: say which"
@@ -305,6 +304,5 @@ def _information(counts: Any, fall: Sequence[tuple[int, float, float]], probabil
 
 
 def _delay(information: float, arl: float, labelled: float) -> float:
-    """Events until there is enough evidence."""
     told = information / labelled  # per labelled event
     return (max(math.log(arl * told), 0.0) + OVERHEAD) / information

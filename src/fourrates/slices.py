@@ -250,7 +250,6 @@ def examples_of(events: Events, findings: Sequence[Finding], drift: Drift) -> di
 
 
 def _joined(parts: list[Any]) -> Any:
-    """A column from its parts: arrays of NumPy, of Arrow, or lists."""
     if all(isinstance(part, np.ndarray) for part in parts):
         return np.concatenate(parts)
     if any(isinstance(part, np.ndarray | list) for part in parts):

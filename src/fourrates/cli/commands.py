@@ -82,7 +82,6 @@ class Argument(click.Argument):
 
 
 def command(function: Callable[..., Any]) -> Command:
-    """Make a command from a function and its options."""
     made: Command = click.command(cls=Command, context_settings=SETTINGS)(function)
     made.help = help_of(made)
     return made

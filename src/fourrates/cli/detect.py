@@ -45,8 +45,6 @@ FILE = click.Path(path_type=Path)
 
 @dataclass(frozen=True)
 class Outputs:
-    """Optional outputs besides the findings."""
-
     csv: Path | None
     report: Path | None
     plot: Path | None
@@ -433,7 +431,6 @@ def _counted(findings: list[Finding]) -> str:
 
 
 def _print(watch: Watch, events: Events, findings: list[Finding]) -> None:
-    """Print the status, then the findings."""
     seen = opt.several(watch.events, "event")
     if events.columns.by is not None:
         seen += f" of {opt.several(len(watch.segments), 'segment')}"

@@ -45,7 +45,6 @@ def console() -> Console:
 
 
 def grid() -> Table:
-    """An empty table in the common style."""
     from rich import box
     from rich.table import Table
 

@@ -84,7 +84,6 @@ class Lines:
         sys.stdout.flush()
 
     def drift(self, record: dict[str, Any]) -> None:
-        """Report a drift or its later findings."""
         sys.stdout.write(js.dumps(record) + "\n")
         sys.stdout.flush()
 
@@ -125,7 +124,6 @@ class Picture:
         self.live.__exit__(*details)
 
     def drift(self, record: dict[str, Any]) -> None:
-        """Report a drift or its later findings."""
         from rich.text import Text
 
         is_drift = record["kind"] == "drift"
@@ -140,7 +138,6 @@ class Picture:
         self.told.append(Text(line, DRIFT if is_drift else END if record["closes"] else "bold"))
 
     def warning(self, record: dict[str, Any]) -> None:
-        """Report a warning."""
         from rich.text import Text
 
         self.warnings += 1
@@ -148,7 +145,6 @@ class Picture:
         self.heard.append(Text(f"{_when(record)}  warning    {rates}", "yellow"))
 
     def shift(self, record: dict[str, Any]) -> None:
-        """Report a class-mix shift."""
         from rich.text import Text
 
         stream = "" if self.single else f"{shortened(str(record.get('segment', '')))}: "
@@ -156,13 +152,11 @@ class Picture:
         self.heard.append(Text(f"{_when(record)}  shift      {stream}share of positives {shares}"))
 
     def remark(self, sentence: str) -> None:
-        """Report a data problem."""
         from rich.text import Text
 
         self.heard.append(Text(f"note: {sentence}", "dim"))
 
     def tick(self) -> None:
-        """Redraw the picture if it is due."""
         now = clock.monotonic()
         if now >= self.next:
             self.next = now + FRAME
@@ -173,7 +167,6 @@ class Picture:
             self.live.update(self.picture(), refresh=True)
 
     def picture(self) -> Group:
-        """The whole picture."""
         from rich.console import Group
         from rich.panel import Panel
         from rich.table import Table
@@ -285,7 +278,6 @@ def _weighs(detector: Detector) -> bool:
 
 
 def _key(detector: Detector) -> Text:
-    """The legend."""
     from rich.text import Text
 
     text = Text.assemble(("● ", NORMAL), ("now   ", "dim"))
@@ -309,7 +301,6 @@ def _moved(change: Mapping[str, Any]) -> str:
 
 
 def _worry(rate: Mapping[str, Any]) -> str:
-    """A rate behind a warning."""
     evidence = f" (alarm level {rate['evidence']:.0%})" if rate.get("evidence") is not None else ""
     return f"{shortened(rate['rate'])} {_number(rate['statistic'])}{evidence}"
 

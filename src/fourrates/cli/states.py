@@ -38,7 +38,6 @@ class _State:
 
     @classmethod
     def load(cls, path: Path, max_state: int = MAX_STATE) -> Self | None:
-        """Load a state; None if there is no such file, or an empty one."""
         if path.is_fifo():  # saving to it would wait for a reader
             raise InputError(f"{path}: a named pipe, which cannot keep a state")
         try:

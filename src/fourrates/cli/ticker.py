@@ -27,7 +27,6 @@ class Ticker:
             print(end=CLEAR, file=sys.stderr, flush=True)
 
     def tick(self, events: int, found: str) -> None:
-        """Show progress if it is due; `found` describes findings so far."""
         now = time.monotonic()
         if not self._wanted or now < self._next:
             return

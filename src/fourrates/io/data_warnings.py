@@ -139,7 +139,6 @@ class DataWarnings:
         return warnings
 
     def _one_prediction(self, only: Any, threshold: float | None) -> str:
-        """Why all predictions may be the same."""
         if threshold is None:
             return f"every prediction is {only!r}; is this the right column (--pred)?"
         if self._highest < threshold:

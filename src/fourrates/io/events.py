@@ -195,7 +195,6 @@ class Events:
         return Events(self._source, columns, self.labels, self._threshold, self.bad, None, positive, self.max_line)
 
     def tables(self) -> Iterator[Table]:
-        """The tables, before encoding."""
         from fourrates.io.sources import tables  # which read the columns settled here
 
         return tables(self._source, self)
@@ -326,13 +325,11 @@ class Events:
 
     @property
     def threshold(self) -> float:
-        """The lowest score that predicts the positive label."""
         return 0.5 if self._threshold is None else self._threshold
 
     # From columns to codes ----------------------------------------------------------------------------------
 
     def batch(self, table: Table) -> Iterator[Batch]:
-        """The events of a table; none if every row is skipped."""
         columns = self.columns if self.settled else self.resolve(list(table.data), table.times, table.source)
         if not self.labelled:
             self.learn_labels([table])

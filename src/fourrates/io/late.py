@@ -212,8 +212,6 @@ class _Side(Events):
 
 
 class _Labels(_Side):
-    """The source of the labels."""
-
     def _guess(self, names: Sequence[str], where: str) -> Columns:
         columns = self._guess_kind(super()._guess(names, where), "truth", names)
         if columns.truth is None:
@@ -333,7 +331,6 @@ class Joined(_Side):
             yield from self._one_side(predictions, False)
 
     def _late_rows(self, tables: Iterator[Table], timed: bool) -> Iterator[_Rows]:
-        """Label rows, counted here too."""
         late = self._late
         for table in tables:
             before = late.skipped
@@ -361,7 +358,6 @@ class Joined(_Side):
         return {**({"unmatched": unmatched} if unmatched else {}), **super().data_warnings()}
 
     def _unmatched(self) -> str:
-        """A sentence about rows without a counterpart, if there are any."""
         counts = self.counts
         told = (
             (counts["waiting"], "prediction waits", "predictions wait", "for a label"),

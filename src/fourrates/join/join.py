@@ -422,7 +422,6 @@ class LabelJoin:
         return progress + b"".join(log.astype(SAVED, copy=False).tobytes() for log in logs)
 
     def _restore(self, unit: Unit | None, state: bytes) -> None:
-        """Load the state that `_dump` made, checking every value."""
         key, *numbers = PROGRESS.unpack_from(state)
         counts, (now, began), sizes = tuple(numbers[:7]), numbers[7:9], numbers[9:]
         self._set_key(key)
@@ -449,7 +448,6 @@ class LabelJoin:
         self._unit = unit
 
     def _check(self, log: npt.NDArray[np.void], states: set[int], now: float, began: float) -> None:
-        """Raise a ValueError unless a log is possible."""
         times = log["time"]
         known = np.isneginf(times) if math.isnan(now) else np.isneginf(times) | ((times >= began) & (times <= now))
         if not known.all() or (times[1:] < times[:-1]).any():

@@ -114,7 +114,6 @@ class Trace:
             self._times = np.concatenate([self._times, np.full_like(self._times, UNKNOWN)])[: self._most]
 
     def _merge(self) -> None:
-        """Double the width of the bins."""
         self._grow(self._most)
         half = self._most // 2
         self._counts[:half] = self._counts[::2] + self._counts[1::2]
