@@ -326,13 +326,13 @@ def test_coded_events_cost_the_same_however_many_drifts_they_hold():
     size = 200_000
     truth = np.ones(size, np.uint16)
     pred = (np.arange(size) // 60 % 2).astype(np.uint16)
-    detector, done, findings = fr.FourRates(arl=100), 0, []
+    detector, done, findings = fr.FourRates(arl=100, dispersion=1), 0, []
     with within(20):
         while done < size:
             taken, found = detector.update_coded(truth, pred, done)
             done += taken
             findings += found
-    whole = fr.FourRates(arl=100)
+    whole = fr.FourRates(arl=100, dispersion=1)
     assert len(whole.update_many(truth, pred)) > 500
     assert findings == list(whole.findings)
 

@@ -164,7 +164,7 @@ def test_what_happens_at_the_same_time_is_told_together(bench):
     ids = [bench.find(segment={"country": f"C{number}"}) for number in range(150)]
     bench.tick()
     (told,) = bench.told(1)
-    assert told["text"].startswith("fraud: 150 alerts\n")
+    assert told["text"].startswith("fraud drifted in country C0\n")
     assert told["text"].endswith("and 140 more")
     assert (len(told["alerts"]), told["truncatedAlerts"]) == (100, 50)
     assert [alert["findings"] for alert in told["alerts"]] == [[id] for id in ids[:100]]

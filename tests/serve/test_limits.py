@@ -15,10 +15,10 @@ from starlette.middleware import Middleware
 from starlette.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from starlette.routing import Route
 
-from fourrates.serve.app import SecurityHeaders
 from fourrates.serve.errors import ApiError
 from fourrates.serve.ingest import read_body
 from fourrates.serve.limits import MAX_HEAD, uvicorn_options
+from fourrates.serve.metrics import Metrics, Observed
 
 MAX_BODY = 100_000
 
@@ -61,7 +61,7 @@ def served():
             Route("/pour", pour),
             Route("/drip", drip),
         ],
-        middleware=[Middleware(SecurityHeaders)],
+        middleware=[Middleware(Observed, metrics=Metrics(lambda start, number: None, dict), routes=())],
     )
     quick = {"head_seconds": 0.5, "body_seconds": 0.5, "body_rate": 50_000.0, "write_seconds": 0.5, "look": 0.05}
     with Served(app, **uvicorn_options(MAX_BODY, **quick)) as served:

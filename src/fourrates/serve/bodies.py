@@ -145,6 +145,8 @@ def _json_columns(body: bytes, by: int, limits: Limits) -> Body:
     # An empty list of 3 bytes takes 64 in memory, so values are counted before they are made.
     if body.count(b",") > limits.rows * (5 + by) or body.count(b"{") + body.count(b"[") > limits.rows + 100:
         raise _too_many_rows(limits)
+    if 36 * body.count(b'"') > 100_000_000 + 10 * len(body):  # a text takes 72 bytes in memory, however short
+        raise ApiError(413, "too_many_texts", "more short texts than fit in memory")
     try:
         columns: Body = (_careful_decoder if _has_slow_numbers(body) else _decoder).decode(body)
     except (ValueError, RecursionError) as error:
