@@ -32,7 +32,7 @@ class FitError(RuntimeError):
 
     def __str__(self) -> str:
         return (
-            f"no model could be learnt from the window {self.window.start:,} to {self.window.stop - 1:,} "
+            f"no model could be trained on the window {self.window.start:,} to {self.window.stop - 1:,} "
             f"({self.reason}); the old model keeps serving"
         )
 

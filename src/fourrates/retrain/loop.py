@@ -250,7 +250,7 @@ class Loop:
 
     def _check_serving(self) -> None:
         if self.model is None:
-            raise RuntimeError("no model serves yet: fit(X, y) learns one, serve(model) takes one that is learnt")
+            raise RuntimeError("no model serves yet: fit(X, y) trains one, serve(model) takes one trained elsewhere")
 
     def _fill(self, preds: npt.NDArray[np.int32], rows: Any, size: int) -> None:
         """Predict the first `size` examples, except those predicted already."""
