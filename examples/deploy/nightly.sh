@@ -1,7 +1,7 @@
 #!/bin/sh
-# Every night: take in what is new, and end with status 1 when the model drifted. Meant for cron; takes the folder of
-# predictions as its first word, and keeps its state and its reports in the second.
+# Every night: read new rows, and end with status 1 if a drift was found, while one is open, or without new rows. Meant for
+# cron: the folder of predictions is the first argument, the folder for state and report the second.
 set -eu
 predictions=$1 kept=$2
 mkdir -p "$kept"
-fourrates detect "$predictions" --state "$kept/model.state" --report "$kept/report.html" --fail-on drift
+fourrates detect "$predictions" --state "$kept/model.state" --report "$kept/report.html" --fail-on drift --fail-on open --fail-on no-events

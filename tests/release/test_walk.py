@@ -41,4 +41,5 @@ def test_the_page_shows_what_stands_in_the_examples():
     assert {line.strip() for line in shown.splitlines()[1:]} <= {line.strip() for line in dag.splitlines()}
     nightly = (ROOT / "examples/deploy/nightly.sh").read_text()
     assert "--state" in nightly
-    assert "--fail-on drift" in nightly
+    assert "--fail-on drift --fail-on open --fail-on no-events" in nightly
+    assert "--fail-on drift --fail-on open --fail-on no-events" in page
