@@ -147,7 +147,7 @@ class Monitor:
         self._set_clock(batch)
         if self.first_time != self.first_time:
             self.first_time = batch.last_time()
-        if self.config.follows_rate and self.events >= self.tune_at:
+        if self.config.follows_rate and self.events >= TUNED_FROM:
             self._tune()
         if self.series.wants(self.last_time):
             self.series.add(*self._present())
@@ -311,11 +311,15 @@ class Monitor:
     def _tune(self) -> None:
         """Convert a budget in time to events at the rate seen so far, and again when the count has doubled.
 
-        This depends on the times of the events alone, never on their outcomes, so the budget still holds.
+        And when the rate has halved, as it does after many old events were sent at once. All this depends on the times
+        of the events alone, never on their outcomes, so the budget still holds.
         """
-        self.tune_at = 2 * self.events
-        if (rate := self._rate()) is not None:
-            self._set_arl(self.config.run_length(rate))
+        if (rate := self._rate()) is None:
+            return
+        arl = self.config.run_length(rate)
+        if self.events >= self.tune_at or arl < self.arl / 2:
+            self.tune_at = 2 * self.events
+            self._set_arl(arl)
 
     def _rate(self) -> float | None:
         span = self.last_time - self.first_time
