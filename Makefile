@@ -147,10 +147,13 @@ screenshots: $(VENV)/.installed-pictures
 peers: $(VENV)/.installed-plot
 	$(BIN)/python benchmarks/peers/run.py $(PEERS)
 
-# Benchmarks that others made, on data that is fetched now; Electricity is read from FOURRATES_DATA.
-outside: $(VENV)/.installed-bench
+# Benchmarks that others made, on data that is fetched now, next to CapyMOA in an environment of its own: an hour. On
+# Debian, as root, Java is installed where it is missing.
+outside: $(VENV)/.installed-bench $(VENV)/.installed-paper
+	@if ! command -v java >/dev/null; then apt-get update -qq && apt-get install -y -qq openjdk-17-jre-headless >/dev/null; fi
 	$(BIN)/python -m pip download --quiet --no-deps --dest build/nannyml nannyml
-	$(BIN)/python benchmarks/outside.py --nannyml build/nannyml/nannyml-*.whl
+	PYTHONPATH=. $(BIN)/python benchmarks/outside.py --choose
+	PYTHONPATH=. $(BIN)/python benchmarks/outside.py --nannyml build/nannyml/nannyml-*.whl
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info

@@ -27,10 +27,22 @@ SCORES = [
 NAMES = {"truth": "y_true", "pred": "y_pred"}
 CASES = [("y_true", value) for value in LABELS] + [("y_pred", value) for value in LABELS]
 CASES += [("at", value) for value in TIMES] + [("k", value) for value in KEYS]
+VERSIONS = [("v", value) for value in KEYS]
+
+
+def names_of(column):
+    return NAMES | {"at": {"time": "at"}, "k": {"by": "k"}, "v": {"version": "v"}}.get(column, {})
+
+
+def meaning(batch, names):
+    """What the only event of a batch means: its codes, its time, and its key or version."""
+    key = None if batch.keys is None else names[batch.keys[0]]
+    key = key if batch.versions is None else batch.version_names[batch.versions[0]]
+    return int(batch.truths[0]), int(batch.preds[0]), None if batch.times is None else str(batch.times[0]), key
 
 
 def from_frame(row, names):
-    """Its codes, time and key, or why it was not read, by the door of frames."""
+    """What it means, or why it was not read, by the door of frames."""
     events = io.read({name: [value] for name, value in row.items()}, columns=io.Columns(**names))
     try:
         batches = [*events]
@@ -40,5 +52,4 @@ def from_frame(row, names):
     if not batches:
         return "unlabelled"
     (batch,) = batches
-    key = None if batch.keys is None else events.keys[batch.keys[0]]
-    return int(batch.truths[0]), int(batch.preds[0]), None if batch.times is None else str(batch.times[0]), key
+    return meaning(batch, events.keys)

@@ -6,8 +6,6 @@ from dataclasses import replace
 def bare(finding):
     """A finding as a detector by itself gives it."""
     place = dict.fromkeys(("segment", "time", "started_time", "source", "row", "started_row"))
-    if finding.kind == "drift":
-        place["confusion_since"] = None
     return replace(finding, about=None if finding.about is None else bare(finding.about), **place)
 
 

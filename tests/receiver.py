@@ -8,6 +8,14 @@ from contextlib import suppress
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
+def wait_until(done, seconds=10):
+    """Look again and again, and return whether it is done by then."""
+    end = time.monotonic() + seconds
+    while not done() and time.monotonic() < end:
+        time.sleep(0.005)
+    return bool(done())
+
+
 class Request:
     def __init__(self, method, target, headers, body):
         self.method, self.target, self.headers, self.body = method, target, headers, body
@@ -28,10 +36,8 @@ class Receiver:
         return [request.headers["webhook-id"] for request in self.requests]
 
     def wait_for(self, number, seconds=10):
-        end = time.monotonic() + seconds
-        while len(self.requests) < number and time.monotonic() < end:
-            time.sleep(0.005)
-        assert len(self.requests) >= number, f"{len(self.requests)} requests, {number} awaited"
+        done = wait_until(lambda: len(self.requests) >= number, seconds)
+        assert done, f"{len(self.requests)} requests, {number} awaited"
 
     def close(self):
         self._ended = True

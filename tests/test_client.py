@@ -16,7 +16,7 @@ from receiver import Receiver
 from served import Served
 
 import fourrates as fr
-from fourrates.disk_queue import DiskQueue, Entry
+from fourrates.disk_queue import DEAD, DiskQueue, Entry
 
 pytest.importorskip("starlette")
 from starlette.applications import Starlette
@@ -177,10 +177,10 @@ def test_a_refused_batch_is_set_aside_and_the_next_goes_on(monitor, served, tmp_
         client.log("m", y_true=1, y_pred=1)
     assert client.refused == 1
     assert monitor.column("y_true") == [1]
-    (aside,) = (tmp_path / "refused").iterdir()
-    assert b'"y_true": [7]' in aside.read_bytes()
-    assert "label 7 at row 3" in caplog.text
-    assert str(aside) in caplog.text
+    (dead,) = DiskQueue(tmp_path / "batches.queue").entries(DEAD)
+    assert b'"y_true": [7]' in dead.body
+    assert "label 7 at row 3" in dead.problem
+    assert dead.problem in caplog.text
 
 
 def test_a_revoked_token_keeps_everything_on_disk_until_there_is_a_new_one(monitor, served, tmp_path):
@@ -296,7 +296,7 @@ def test_a_batch_in_the_folder_goes_nowhere_but_to_a_monitor(monitor, served, tm
     with fr.Client(served.url, folder=tmp_path) as client:
         client.log("m", y_true=1, y_pred=1)
     assert len(monitor.requests) == 1
-    assert client.refused == len(list((tmp_path / "refused").iterdir())) == 4
+    assert client.refused == len(DiskQueue(tmp_path / "batches.queue").entries(DEAD)) == 4
 
 
 def test_batches_for_another_address_stay_where_they_are(monitor, served, tmp_path, caplog):
@@ -317,7 +317,7 @@ def test_what_lies_in_the_folder_is_for_its_owner_alone(monitor, served, tmp_pat
     client.log("m", y_true=7, y_pred=1)
     client.flush()
     modes = {path.name[:20]: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*") if path.is_file()}
-    assert len(modes) == 4, "the queue, its log and index, a refused batch"
+    assert len(modes) == 3, "the queue, its log and index"
     assert set(modes.values()) == {0o600}
     client.close()
 
@@ -426,49 +426,6 @@ assert os.waitpid(child, 0)[1] == 0
 def test_importing_fourrates_does_not_import_the_client():
     program = "import sys, fourrates; assert 'fourrates.client' not in sys.modules; fourrates.Client"
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
-
-
-class TestAWrappedModel:
-    @pytest.fixture
-    def model(self):
-        linear_model = pytest.importorskip("sklearn.linear_model")
-        pd = pytest.importorskip("pandas")
-        rng = np.random.default_rng(5)
-        X = pd.DataFrame(rng.normal(size=(200, 2)), columns=["amount", "age"])
-        return linear_model.LogisticRegression().fit(X, X["amount"] > 0), X
-
-    def test_predicts_as_before_and_logs_under_the_id_column(self, model, monitor, served, tmp_path):
-        model, X = model
-        rows = X.assign(order=[f"o{i}" for i in range(len(X))], country="FR")
-        with fr.Client(served.url, folder=tmp_path) as client:
-            watched = client.wrap(model, "fraud", id="order", by=["country"])
-            predicted = watched.predict(rows)
-        assert (predicted == model.predict(X)).all()
-        assert monitor.column("id", "predictions") == list(rows["order"])
-        assert monitor.column("y_pred", "predictions") == predicted.tolist()
-        assert {country for _, _, columns in monitor.batches.values() for country in columns["by"]["country"]} == {"FR"}
-        assert watched.coef_ is model.coef_
-        assert watched.score(X, X["amount"] > 0) == model.score(X, X["amount"] > 0)
-
-    def test_takes_the_index_of_a_frame_or_makes_ids(self, model, monitor, served, tmp_path):
-        model, X = model
-        with fr.Client(served.url, folder=tmp_path) as client:
-            client.wrap(model, "m").predict(X[5:8])
-            client.flush()
-            assert monitor.column("id") == [5, 6, 7]
-            watched = client.wrap(model, "m")
-            with pytest.warns(UserWarning, match="feature names"):
-                watched.predict(X.to_numpy()[:2])
-        assert len(set(watched.last_ids)) == 2
-        assert monitor.column("id")[3:] == watched.last_ids
-
-    def test_predicts_whatever_is_wrong_with_the_logging(self, model, tmp_path, caplog):
-        model, X = model
-        client = fr.Client("http://127.0.0.1:9", folder=tmp_path)
-        assert len(client.wrap(model, "m", by=["nowhere"]).predict(X)) == len(X)
-        assert "the predictions are not logged" in caplog.text
-        assert client.dropped == len(X)
-        client.close(0.1)
 
 
 def test_a_client_that_is_closed_says_so(tmp_path):

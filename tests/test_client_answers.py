@@ -7,7 +7,8 @@ import pytest
 from receiver import Receiver
 
 import fourrates as fr
-from fourrates.disk_queue import DiskQueue
+from fourrates import disk_queue
+from fourrates.disk_queue import DEAD, DiskQueue
 
 ROWS = 20
 
@@ -90,9 +91,9 @@ def log_to(receiver, folder):
     return client
 
 
-def on_disk(folder):
+def on_disk(folder, status=disk_queue.WAITING):
     queue = DiskQueue(folder / "batches.queue")
-    ids = [id for entry in queue.entries() for id in json.loads(entry.body.split(b"\n")[1])["id"]]
+    ids = [id for entry in queue.entries(status) for id in json.loads(entry.body.split(b"\n")[1])["id"]]
     queue.close()
     return ids
 
@@ -139,23 +140,20 @@ def test_what_is_refused_for_good_is_kept_counted_and_logged(receiver, tmp_path,
     client = log_to(receiver, tmp_path)
     assert client.flush(5)
     client.close(0)
-    files = sorted((tmp_path / "refused").iterdir())
-    kept = [json.loads(path.read_bytes().split(b"\n")[1])["id"] for path in files]
-    assert sorted(id for ids in kept for id in ids) == list(range(ROWS))
+    assert sorted(on_disk(tmp_path, DEAD)) == list(range(ROWS))
     assert (client.refused, client.dropped, client.sent, on_disk(tmp_path)) == (ROWS, 0, 0, [])
-    assert all(str(path) in caplog.text for path in files)
+    assert f"the batch stays in {tmp_path}" in caplog.text
 
 
-def test_refused_batches_beyond_their_room_are_deleted_logged_and_counted(receiver, tmp_path, caplog):
+def test_refused_batches_beyond_their_room_are_dropped_logged_and_counted(receiver, tmp_path, caplog):
     receiver.default = REFUSED["422"]
     url = receiver.url.removesuffix("/hook")
-    client = fr.Client(url, folder=tmp_path, refused_limit=1_000)
+    client = fr.Client(url, folder=tmp_path, limit=1_000)
     for number in range(20):
         client.log("m", id=[f"{number}-{row}" for row in range(5)], y_pred=[1] * 5)
         assert client.flush(5)
     client.close(0)
-    kept = len(list((tmp_path / "refused").iterdir()))
-    assert 1 < kept < 10
-    assert (client.refused, client.dropped) == (100, 100 - 5 * kept)
-    assert caplog.text.count("is deleted;") == 20 - kept
+    kept = len(on_disk(tmp_path, DEAD))
+    assert 5 < kept < 50
+    assert (client.refused, client.dropped) == (100, 100 - kept)
     assert f"{client.dropped} rows were dropped" in caplog.text

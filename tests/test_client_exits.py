@@ -28,16 +28,6 @@ WAYS = {
         log(range(100))
         raise ValueError("a defect of the program")
     """,
-    "exception in a wrapped model": """
-        class Model:
-            def predict(self, X):
-                if X is None:
-                    raise ValueError("no features")
-                return [1] * len(X)
-        model = client.wrap(Model(), "m", id=lambda X: X)
-        model.predict(list(range(100)))
-        model.predict(None)
-    """,
     "SIGINT": """
         log(range(100))
         os.kill(os.getpid(), signal.SIGINT)

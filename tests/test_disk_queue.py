@@ -46,6 +46,7 @@ def test_children_may_use_a_queue_that_was_open_in_their_parent(queue, tmp_path)
         while not ended.is_set():
             queue.put([Entry(f"parent{len(numbers)}", "c", b"x" * 1_000)])
             numbers.append(len(numbers))
+            ended.wait(0.003)  # SQLite does not queue who waits, and children would wait for long
 
     thread = threading.Thread(target=put)
     thread.start()
@@ -53,8 +54,12 @@ def test_children_may_use_a_queue_that_was_open_in_their_parent(queue, tmp_path)
     for child in range(20):
         pid = os.fork()
         if pid == 0:
-            queue.put([Entry(f"child{child}", "c", b"y")])
-            os._exit(0)
+            failed = True
+            try:
+                queue.put([Entry(f"child{child}", "c", b"y")])
+                failed = False
+            finally:  # or the rest of the tests would run here too
+                os._exit(failed)
         children.append(pid)
     assert [os.waitpid(pid, 0)[1] for pid in children] == [0] * 20
     ended.set()

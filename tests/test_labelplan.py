@@ -107,7 +107,7 @@ def test_labels_that_do_not_come_as_they_were_drawn_are_named_by_check_and_detec
     pred = np.where(random.random(100_000) < np.where(truth, 0.7, 0.98), truth, 1 - truth)
     pair = np.array([plan.probabilities[0], plan.probabilities[1]])
     frame = {"y_pred": pred, "label_probability": pair[pred], "other_probability": pair[1 - pred]}
-    said = "labels do not come as they were drawn"
+    said = "labels are not those that were drawn"
     for chances, wrong in ((pair[pred], False), (pair[truth], True)):
         labels = [
             one if there else None

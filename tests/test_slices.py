@@ -99,7 +99,24 @@ def test_the_findings_of_any_source_know_their_slices(form, tmp_path):
     (best,) = found.slices("country", "device")
     assert (best.where, best.significant) == ((Condition("country", "FR"),), True)
     assert best.to_dict()["where"] == {"country": "FR"}
-    assert found.slices("device", drift=found.drifts[0])[0].significant is False
+    assert str(best).startswith("country = FR: tpr 0.")
+    assert str(best).endswith(f"of the fall, of {best.after.n:,} positives")
+    (chance,) = found.slices("device", drift=found.drifts[0])
+    assert chance.significant is False
+    assert str(chance).startswith("no values stand out; the first, device = ")
+
+
+@pytest.mark.parametrize("order", ["prediction", "arrival"])
+def test_with_late_labels_slices_are_those_of_the_predictions(order):
+    source = frame()
+    size = source["y_true"].size
+    ids = np.arange(size)
+    arrived = np.argsort(ids + np.random.default_rng(9).random(size) * 500)[:-300]  # a few never
+    labels = {"id": ids[arrived], "y_true": source.pop("y_true")[arrived]}
+    found = fr.detect(source | {"id": ids}, labels_from=labels, order=order)
+    (best,) = found.slices("country", "device")
+    assert (best.where, best.significant) == ((Condition("country", "FR"),), True)
+    assert best.before.n + best.after.n > 3_500
 
 
 def test_a_drift_in_a_segment_is_looked_for_among_its_own_rows():

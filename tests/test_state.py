@@ -58,13 +58,13 @@ def test_every_changed_byte_and_every_cut_is_noticed():
     [
         (b"", "not a state saved by fourrates"),
         (b"key,y_true\n" * 9, "not a state saved by fourrates"),
-        (mended(state.HEADER.pack(state.MAGIC, 7, 0)), "state of version 7; this release reads version 6"),
-        (mended(state.HEADER.pack(state.MAGIC, 5, 0)), "state of version 5; this release reads version 6"),
-        (mended(state.HEADER.pack(state.MAGIC, 6, 99)), "is cut"),
-        (mended(state.HEADER.pack(state.MAGIC, 6, 2**32 - 1)), "is cut"),
-        (written(b"{}"), "does not say what it is"),
-        (written(b'{"kind":1,"about":{},"sections":[]}'), "does not say what it is"),
-        (written(b'{"kind":"LFR","about":[],"sections":[]}'), "does not say what it is"),
+        (mended(state.HEADER.pack(state.MAGIC, state.VERSION + 1, 0)), f"this release reads version {state.VERSION}"),
+        (mended(state.HEADER.pack(state.MAGIC, state.VERSION - 1, 0)), f"this release reads version {state.VERSION}"),
+        (mended(state.HEADER.pack(state.MAGIC, state.VERSION, 99)), "is cut"),
+        (mended(state.HEADER.pack(state.MAGIC, state.VERSION, 2**32 - 1)), "is cut"),
+        (written(b"{}"), "has no kind"),
+        (written(b'{"kind":1,"about":{},"sections":[]}'), "has no kind"),
+        (written(b'{"kind":"LFR","about":[],"sections":[]}'), "has no kind"),
         (written(b'{"kind"'), "cannot be read"),
         (written(b"\xff\xfe"), "cannot be read"),
         (written(b"1" * 5000), "cannot be read"),
@@ -75,7 +75,7 @@ def test_every_changed_byte_and_every_cut_is_noticed():
         (written(b'{"kind":"A","about":{},"sections":[["a"]]}', b"ab"), "does not fit"),
         (written(b'{"kind":"A","about":{},"sections":[["a",1.0]]}', b"a"), "does not fit"),
         (written(b'{"kind":"A","about":{},"sections":[["a",1e999]]}', b"a"), "does not fit"),
-        (written(b'{"kind":"A","about":{},"sections":[]}', b"abc"), "goes on for 3 bytes where it should end"),
+        (written(b'{"kind":"A","about":{},"sections":[]}', b"abc"), "has 3 bytes after its end"),
     ],
 )
 def test_a_form_that_is_none_is_refused_with_what_is_wrong(saved, message):
@@ -300,7 +300,7 @@ def test_a_recall_that_moved_to_nearly_one_is_saved_and_may_be_back():
         (("mix", "n"), 10**6, "a mix that does not fit"),
         (("mix", "evidence", 0), 1e30, "evidence beyond the alarm"),
         (("joint", "evidence", 0), 1e30, "evidence beyond the alarm"),
-        (("joint", "evidence", 3), 1e-3, "evidence for what is not watched"),
+        (("joint", "evidence", 3), 1e-3, "evidence for a lane that is not watched"),
         (("joint", "age", 6), 1e30, "older than the stream"),
         (("joint", "total"), np.nan, "total is not finite"),
         (("joint", "total"), 1e3, "does not add up"),
@@ -383,5 +383,5 @@ def test_what_is_not_watched_has_left_nothing_however_little(name):
     detector.update_many([0, 1] * 200, [0, 1, 1, 1] * 100)
     record = np.frombuffer(bytearray(detector.record_bytes), detector._evidence_rules.dtype())
     record[0]["recall"][1][name][8] = 1e-44
-    with pytest.raises(ValueError, match="evidence for what is not watched"):
+    with pytest.raises(ValueError, match="evidence for a lane that is not watched"):
         detector.restore(record.tobytes())

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from fourrates.client import Client
     from fourrates.comparison import compare
     from fourrates.diagnosis import diagnose
-    from fourrates.frames import Findings, detect
+    from fourrates.frames import detect
     from fourrates.join import LabelJoin
     from fourrates.labelplan import LabelPlan
+    from fourrates.result import Findings
     from fourrates.watch import Watch
 
 __all__ = [
@@ -52,7 +53,7 @@ __getattr__ = _importer(
     {
         "Bank": "bank",
         "Client": "client",
-        "Findings": "frames",
+        "Findings": "result",
         "LabelJoin": "join",
         "LabelPlan": "labelplan",
         "Watch": "watch",

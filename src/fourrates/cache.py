@@ -1,4 +1,4 @@
-"""Tables of bounds on disk: one file each in the user's cache folder, saved as :mod:`fourrates.state` saves all.
+"""Tables of bounds on disk, one file each in the user's cache folder, saved as :mod:`fourrates.state` saves all.
 
 A file is written under a temporary name and then moved in place, so no reader sees half of one. One that is truncated,
 damaged or for another table counts as missing. A forged file may have a forged checksum, so :mod:`fourrates.null`

@@ -1,4 +1,4 @@
-"""Check numeric arguments: return the normalized value, or raise an error that names valid ones."""
+"""Check numeric arguments. Return the normalized value, or raise an error that names valid ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def check_number(value: float, name: str) -> float:
 
 
 def check_deviations(warn: float, detect: float) -> tuple[float, float]:
-    """Deviations that warn and alarm: positive, the second larger."""
+    """Deviations that warn and alarm, positive, the second larger."""
     warn, detect = check_number(warn, "warn"), check_number(detect, "detect")
     for name, value in (("warn", warn), ("detect", detect)):
         if not (value > 0 and math.isfinite(value)):
@@ -28,7 +28,7 @@ def check_deviations(warn: float, detect: float) -> tuple[float, float]:
 
 
 def check_shares(warn: float, detect: float) -> tuple[float, float]:
-    """Shares of the best value that warn and alarm: in (0, 1), the second smaller."""
+    """Shares of the best value that warn and alarm, in (0, 1), the second smaller."""
     warn, detect = check_number(warn, "warn"), check_number(detect, "detect")
     for name, value in (("warn", warn), ("detect", detect)):
         if not 0 < value < 1:

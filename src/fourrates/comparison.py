@@ -1,9 +1,9 @@
-"""Two models on the same traffic: :func:`compare` says whether the second is better, however often you look.
+"""Two models on the same traffic. :func:`compare` decides whether the second is better, however often you look.
 
-For each true class it compares right answers, second model minus first: a number between -1 and 1 whose mean is the
+For each true class it compares right answers, second model minus first, a number between -1 and 1 whose mean is the
 difference of the two recalls. A gambler who bets against "the difference is at most m" cannot expect to win while that
 is true, and ever becomes rich by a factor of 1/alpha with probability alpha at most (Ville's inequality). The m that no
-gambler got rich against make an interval that holds at every look at once: a confidence sequence by betting
+gambler got rich against make an interval that holds at every look at once, a confidence sequence by betting
 (Waudby-Smith & Ramdas 2023). It assumes that events do not foretell each other's differences.
 """
 
@@ -26,39 +26,23 @@ if TYPE_CHECKING:
     Numbers = npt.NDArray[np.float64]
     Read = tuple[tuple[str, str], Sequence[Hashable], list[tuple[Numbers, Share, Share]]]  # names, classes, by class
 
-STAKES = 0.9 * 2.0 ** -np.arange(8.0)  # shares of a gambler's largest bet, from bold to careful: a mixture of all
+STAKES = 0.9 * 2.0 ** -np.arange(8.0)  # shares of a gambler's largest bet, from bold to careful, a mixture of all
 LARGEST = 100  # most events of one version per event of the other
 FIRST = 16  # events of a class before the versions' shares are estimated; then at 32, 64, ...
 
 
 @dataclass(frozen=True, slots=True)
 class RateComparison:
-    """A recall of two models.
+    """A recall of two models."""
 
-    Attributes
-    ----------
-    rate : str
-        Its name, such as ``"tpr"``.
-    first, second : Share
-        The recall of each model, with an interval for this look alone.
-    difference : float
-        Second minus first.
-    lower, upper : float
-        Interval of the true difference, valid at every look at once.
-    pairs : int
-        Comparisons made: events that both models saw, or groups of events of both.
-    verdict : str
-        ``"better"``, ``"not worse"`` (by more than the margin), ``"worse"`` or ``"undecided"``.
-    """
-
-    rate: str
-    first: Share
+    rate: str  #: its name, such as ``"tpr"``
+    first: Share  #: the recall of each model, with an interval for this look alone
     second: Share
-    difference: float
-    lower: float
+    difference: float  #: second minus first
+    lower: float  #: interval of the true difference, valid at every look at once
     upper: float
-    pairs: int
-    verdict: str
+    pairs: int  #: comparisons made, by events that both models saw, or groups of events of both
+    verdict: str  #: ``"better"``, ``"not worse"`` (by more than the margin), ``"worse"`` or ``"undecided"``
 
     def __str__(self) -> str:
         return (
@@ -69,25 +53,13 @@ class RateComparison:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The answer of :func:`compare`.
+    """The answer of :func:`compare`."""
 
-    Attributes
-    ----------
-    models : tuple of str
-        The first and the second.
-    rates : dict of str to RateComparison
-        By recall.
-    margin, alpha : float
-        As given.
-    paired : bool
-        Whether both models saw the same events.
-    """
-
-    models: tuple[str, str]
-    rates: dict[str, RateComparison]
-    margin: float
-    alpha: float
-    paired: bool
+    models: tuple[str, str]  #: the first and the second
+    rates: dict[str, RateComparison]  #: by recall
+    margin: float  #: as given
+    alpha: float  #: as given
+    paired: bool  #: whether both models saw the same events
 
     @property
     def verdict(self) -> str:
@@ -111,17 +83,10 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values for JSON."""
+        numbers = ("rate", "verdict", "difference", "lower", "upper", "pairs")
         rates = [
-            {
-                "rate": rate.rate,
-                "verdict": rate.verdict,
-                "first": rate.first._asdict(),
-                "second": rate.second._asdict(),
-                "difference": rate.difference,
-                "lower": rate.lower,
-                "upper": rate.upper,
-                "pairs": rate.pairs,
-            }
+            {name: getattr(rate, name) for name in numbers}
+            | {"first": rate.first._asdict(), "second": rate.second._asdict()}
             for rate in self.rates.values()
         ]
         known = {"models": list(self.models), "verdict": self.verdict, "paired": self.paired}
@@ -140,7 +105,7 @@ def compare(
     labels: Iterable[Hashable] | None = None,
     bad: Bad = "reject",
 ) -> Comparison:
-    """Compare two models on labelled traffic: the second is better, not worse, or worse.
+    """Compare two models on labelled traffic. The second is better, not worse, or worse.
 
     Look as often as you like, at a growing file or at a day's table: "better" and "worse" are wrong with probability
     `alpha` at most, over all looks and all classes together.
@@ -251,7 +216,7 @@ def _side_by_side(version: npt.NDArray[np.int64], right: Bits) -> Numbers:
     """Right-answer differences of one class between groups, with each version's share as in the traffic.
 
     Which events make a group depends on their version, never on whether they were right. A later look makes the same
-    groups and then more: the sizes change only when the number of events has doubled.
+    groups and then more. The sizes change only when the number of events has doubled.
     """
     answers = [right[version == side].astype(float) for side in (0, 1)]
     seen = [np.cumsum(version == side) for side in (0, 1)]

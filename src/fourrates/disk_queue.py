@@ -24,7 +24,7 @@ from typing import Any
 
 WAITING, DELIVERED, DEAD = 0, 1, 2
 MEMORY = ":memory:"
-MARK = 0x34726174  # "4rat": what SQLite keeps as the application's id
+MARK = 0x34726174  # "4rat": SQLite's id of the application
 VERSION = 1
 BUSY = 30.0  # seconds to wait for another process that writes
 AHEAD = 86_400.0  # seconds; a moment further ahead was written by a clock that has been set back since
@@ -63,7 +63,7 @@ class DamagedQueue(QueueError):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Something in the queue, on its way through one channel: `problem` is why the last of its `tries` failed."""
+    """Something in the queue, on its way through one channel. `problem` is why the last of its `tries` failed."""
 
     id: str
     channel: str
@@ -121,7 +121,7 @@ class DiskQueue:
         if waiting + number <= self.limit and used + size <= self.limit_bytes:
             return 0
         dropped = 0
-        # Dead letters go first, then the oldest; what somebody is delivering right now stays.
+        # Dead letters go first, then the oldest; an alert in delivery stays.
         oldest = execute(
             "SELECT place, length(body), rows FROM entries WHERE status != ? AND held_until < ? "
             "ORDER BY status DESC, place",
@@ -184,9 +184,18 @@ class DiskQueue:
         due = time.time() + pause if pause else 0.0
         self._change(entry, "due = ?, problem = ?, holder = '', held_until = 0", due, problem[:500])
 
-    def bury(self, entry: Entry, problem: str) -> None:
-        """Mark an entry as a dead letter, which failed and will not be tried again."""
-        self._change(entry, "status = ?, problem = ?, holder = '', held_until = 0", DEAD, problem[:500])
+    def bury(self, entry: Entry, problem: str, rest: Entry | None = None) -> None:
+        """Mark an entry as a dead letter, which failed and will not be tried again; its `rest` follows, still held."""
+        if rest is None:
+            self._change(entry, "status = ?, problem = ?, holder = '', held_until = 0", DEAD, problem[:500])
+            return
+        with self._transaction() as execute:
+            values = (rest.id, rest.body, rest.rows, entry.place, self.holder)
+            done = execute("UPDATE entries SET id = ?, body = ?, rows = ? WHERE place = ? AND holder = ?", values)
+            if done.rowcount:
+                dead = (entry.id, entry.channel, entry.rows, entry.body, DEAD, time.time(), problem[:500])
+                columns = "id, channel, rows, body, status, created, problem"
+                execute(f"INSERT INTO entries ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", dead)
 
     def replace(self, entry: Entry, rest: Entry) -> None:
         """Replace an entry by its rest, still held."""

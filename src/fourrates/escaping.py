@@ -10,7 +10,7 @@ import re
 import unicodedata
 
 JOINERS = "\u200c\u200d"  # parts of words and emoji, otherwise harmless
-# Where a cell begins: at the start, and after characters that a spreadsheet of another language, or without regard for
+# Beginnings of a cell, at the start and after characters that a spreadsheet of another language, or without regard for
 # quotes, takes for its end. The second four are full-width, which some spreadsheets take for the first.
 FORMULA = re.compile(r"(?:^(?=[\t\r\n])|(?:^|(?<=[;\t\r\n]))(?=[=+\-@\uff1d\uff0b\uff0d\uff20]))")
 NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")

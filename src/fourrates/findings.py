@@ -15,7 +15,9 @@ import numpy as np
 
 Direction = Literal["down", "up"]
 Status = Literal["stable", "warning", "drifted"]
-Kind = Literal["drift", "confirmation", "withdrawal", "recovery", "improvement", "acceptance", "shift"]
+Kind = Literal[
+    "drift", "confirmation", "withdrawal", "recovery", "improvement", "acceptance", "shift", "prediction_shift"
+]
 Condition = Literal["normal", "unconfirmed", "confirmed", "recovering"]
 Matrix = tuple[tuple[int, ...], ...]
 
@@ -23,7 +25,7 @@ ENOUGH = 200  # examples, in all and of each class, from which a window is large
 ENOUGH_OF_A_CLASS = 50
 CLASSES = {"tpr": "positives", "tnr": "negatives"}  # the class of each of two recalls
 ENOUGH_HISTORY = 10.0  # nats of evidence in the events before a drift that separate the old level from the new one
-DEVIATIONS = 1.6448536269514722  # of a normal law: within these, its probability is 0.9
+DEVIATIONS = 1.6448536269514722  # of a normal law; within these, its probability is 0.9
 
 
 class Share(NamedTuple):
@@ -70,7 +72,7 @@ class RateChange:
     direction : {"down", "up"}
         Which way it moved.
     statistic : float
-        The value that crossed its bound: for LFR the time-decayed rate R, for FourRates the evidence.
+        The value that crossed its bound, for LFR the time-decayed rate R, for FourRates the evidence.
     bound : float
         The bound it crossed.
     expected : float or None
@@ -118,27 +120,17 @@ class Bounds(NamedTuple):
 
 
 class PrecisionChange(NamedTuple):
-    """A precision that moved, and why.
+    """A precision that moved, and why."""
 
-    Attributes
-    ----------
-    rate : {"npv", "ppv"}
-        The precision.
-    before, after : float
-        Its value from the recalls and the mix.
-    by_recalls, by_mix : float
-        Their parts of the change, which add up to it.
-    """
-
-    rate: str
-    before: float
+    rate: str  #: "npv" or "ppv"
+    before: float  #: its value from the recalls and the mix
     after: float
-    by_recalls: float
+    by_recalls: float  #: the part of the change that they explain; with the next, all of it
     by_mix: float
 
     @property
     def because(self) -> Literal["recall", "mix", "both"]:
-        """The cause: recalls, the mix of classes, or both."""
+        """The cause, one of recalls, the mix of classes, or both."""
         recalls, mix = abs(self.by_recalls), abs(self.by_mix)
         if min(recalls, mix) >= SMALL * max(recalls, mix):
             return "both"
@@ -155,20 +147,12 @@ class PrecisionChange(NamedTuple):
 
 
 class ConfusionChange(NamedTuple):
-    """A class that is mistaken for another more often.
+    """A class that is mistaken for another more often."""
 
-    Attributes
-    ----------
-    truth, pred : str
-        The class, and the one it is mistaken for.
-    before, after : Share
-        Among the observations of the class, up to the start and since.
-    """
-
-    truth: str
-    pred: str
-    before: Share
-    after: Share
+    truth: str  #: the class
+    pred: str  #: the one it is mistaken for
+    before: Share  #: among the observations of the class, up to the start
+    after: Share  #: and since
 
     def __str__(self) -> str:
         return f"{self.truth} taken for {self.pred}: {self.before.value:.3f} -> {self.after.value:.3f}"
@@ -176,14 +160,15 @@ class ConfusionChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A finding of a detector: a drift, what followed it, or a class-mix shift.
+    """A finding of a detector, such as a drift, its end, or a class-mix shift.
 
     Attributes
     ----------
     kind : str
-        "drift": a rate moved away from normal. "confirmation": the events since the alarm support it. "withdrawal":
-        they do not, it was a false alarm. "recovery": the rate is back at normal. "improvement": it moved towards
-        normal but stopped short. "acceptance": the new level was accepted as normal. "shift": the class mix changed.
+        "drift" (a rate moved away from normal), "confirmation" (the events since the alarm support it), "withdrawal"
+        (they do not, it was a false alarm), "recovery" (the rate is back at normal), "improvement" (it moved towards
+        normal but stopped short), "acceptance" (the new level was accepted as normal), "shift" (the class mix changed),
+        "prediction_shift" (the share of predicted positives changed; needs no labels).
     at : int
         The event that raised it, counted from 0 since construction or ``reset()``.
     changes : tuple of RateChange
@@ -196,16 +181,16 @@ class Finding:
     about : Drift or None
         The drift that opened the episode, for later findings; see `drift`.
     closes : bool
-        Whether it closes the drift: every rate is at normal again.
+        Whether it closes the drift, with every rate at normal again.
     segment : str or None
-        The segment; None for the overall stream, and for a detector used by itself.
+        The segment; None for the overall stream, and for a detector used alone.
     version : str or None
         The version of the model, if a watch knows it.
     time, started_time : datetime64 or None
         When that event happened, and when the new level started, if times are known. The start is accurate to about a
         tenth of the time since.
     source, row, started_row : str, int and int, or None
-        The file and row of that event, and the row where the new level started if in the same file.
+        The file and row of that event, and the row of the start of the new level if in the same file.
     """
 
     kind: Kind
@@ -225,7 +210,7 @@ class Finding:
 
     @property
     def drift(self) -> Drift | None:
-        """The drift it is about: the one that opened the episode, possibly itself; None for a shift."""
+        """The drift it is about, the one that opened the episode, possibly itself; None for a shift."""
         return self.about
 
     @property
@@ -269,7 +254,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift(Finding):
-    """A rate moved away from normal: when, which rates, and the examples of the new level.
+    """A rate moved away from normal, with time, rates, and the examples of the new level.
 
     Attributes
     ----------
@@ -278,17 +263,15 @@ class Drift(Finding):
     confusion : tuple of tuples of int
         Counts since the last alarm, by true class and then by predicted class, in the order of the labels.
     precisions : tuple of PrecisionChange
-        For FourRates with two classes: how ppv and npv moved with the recalls, the mix of classes or both.
+        For FourRates with two classes, how ppv and npv moved with the recalls, the mix of classes or both.
     confusions : tuple of ConfusionChange
-        For FourRates with more than two classes: the class that is mistaken for another more often, if significant.
+        For FourRates with more than two classes, the class that is mistaken for another more often, if significant.
     shift : Shift or None
         The class-mix shift that accompanied it, for FourRates with ``mix="alarm"`` if both together raised the alarm.
     further : bool
         Whether a rate already away from normal moved further away.
     normal_known : bool
         Whether there was enough history to know normal. If not, the new level is normal from now on.
-    confusion_since : tuple of tuples of int, or None
-        The part of `confusion` from `since` on, if a :class:`~fourrates.Watch` counted it.
     """
 
     kind: Kind = "drift"
@@ -299,7 +282,6 @@ class Drift(Finding):
     shift: Shift | None = None
     further: bool = False
     normal_known: bool = True
-    confusion_since: Matrix | None = None
 
     @property
     def drift(self) -> Drift:
@@ -410,13 +392,49 @@ class Shift(Finding):
         return f"class mix shifted at {self.at:,}, started about {self.started:,}: {self.shares}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictionShift(Shift):
+    """The share of predicted positives changed, as predictions show before their labels come.
+
+    The model may well be right, so this is no drift. `at` and `started` count predictions, labelled or not.
+
+    Attributes
+    ----------
+    before, after : Share
+        The share of predicted positives.
+    wait : str or None
+        How long labels have taken lately, such as "20 days", if known.
+    """
+
+    kind: Kind = "prediction_shift"
+    wait: str | None = None
+
+    @property
+    def shares(self) -> str:
+        """The share of predicted positives before and after, in words."""
+        before, after = self.before.value, self.after.value
+        if not before > 0:
+            return f"predicted positive {before:.3f} -> {after:.3f}"
+        times = after / before
+        shown = f"{times:.2g}" if times < 9.95 else f"{times:,.0f}"
+        return f"{shown} times as many predicted positive, {before:.3f} -> {after:.3f}"
+
+    @property
+    def in_words(self) -> str:
+        """The shares, and how long labels take."""
+        return self.shares + ("" if self.wait is None else f"; labels take about {self.wait}")
+
+    def __str__(self) -> str:
+        return f"prediction shift at {self.at:,}, started about {self.started:,}: {self.in_words}"
+
+
 class Drifts(list[Drift]):
     """The drifts of a batch, in order; `findings` of the detector has everything else.
 
     Attributes
     ----------
     consumed : int
-        Events taken: all of the batch, or with ``first_only=True`` those up to and including the first drift.
+        Events taken, all of the batch, or with ``first_only=True`` those up to and including the first drift.
     """
 
     def __init__(self, drifts: Sequence[Drift], consumed: int) -> None:
@@ -426,25 +444,13 @@ class Drifts(list[Drift]):
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """One statistic of a rate, and its bounds.
+    """One statistic of a rate, and its bounds."""
 
-    Attributes
-    ----------
-    decay : float or None
-        The decay of R; None for other statistics.
-    value : float
-        The statistic; nan before the first.
-    warn, detect : Bounds
-        Bounds of warnings and alarms. Infinite, or 0 and 1, if nothing can cross (yet).
-    expected : float or None
-        Its value under a stable concept, for detectors that compute it.
-    """
-
-    decay: float | None
-    value: float
-    warn: Bounds
+    decay: float | None  #: the decay of R; None for other statistics
+    value: float  #: the statistic; nan before the first
+    warn: Bounds  #: infinite, or 0 and 1, if nothing can cross (yet)
     detect: Bounds
-    expected: float | None = None
+    expected: float | None = None  #: its value under a stable concept, for detectors that compute it
 
     def change(self, rate: str, direction: Direction, n: int) -> RateChange:
         """The change to report when it has crossed its detection bound this way."""
@@ -468,11 +474,11 @@ class RateState:
     baseline : Share or None
         For FourRates, the estimate of normal from the reference and the events since, with its interval.
     normal : Share or None
-        For FourRates, the expected rate: the baseline, or during a drift the baseline before the alarm.
+        For FourRates, the expected rate, that is the baseline, or during a drift the baseline before the alarm.
     evidence : float or None
         For FourRates, this rate's part of the evidence for an alarm, as a share of the alarm level.
     dispersion : float or None
-        For FourRates, the clustering of its errors: with 4, a hundred events carry as much information as 25
+        For FourRates, the clustering of its errors. With 4, a hundred events carry as much information as 25
         independent ones.
     state : {"normal", "unconfirmed", "confirmed", "recovering"}
         Whether it is away from normal, for FourRates.
@@ -480,7 +486,7 @@ class RateState:
         For FourRates, the rate since the alarm while a drift is open, and over the latest observations otherwise (500
         to 1,000 of the class). No choice was based on these, so the interval is honest.
     enough : int
-        Observations from which `now` is worth quoting: its interval is then about five points either way.
+        Observations from which `now` is worth quoting, with an interval of about five points either way.
     support : float or None
         During a drift, how much better the observations since the alarm fit the drift than normal. The drift is
         confirmed at 20 and withdrawn at 1/20.
@@ -519,7 +525,7 @@ class RateState:
 
     @property
     def statistic(self) -> float:
-        """The value compared with the bounds: for LFR the time-decayed rate R."""
+        """The value compared with the bounds, for LFR the time-decayed rate R."""
         return self._first().value
 
     @property
@@ -540,21 +546,11 @@ class RateState:
 
 @dataclass(frozen=True, slots=True)
 class KeyedFinding:
-    """A finding in one stream of a bank.
+    """A finding in one stream of a bank."""
 
-    Attributes
-    ----------
-    key : hashable
-        The stream.
-    event : int
-        The event that raised it, counted from 0 over all events of the bank.
-    finding : Finding
-        The finding; its `at`, `since` and `started` count the events of this stream alone.
-    """
-
-    key: Hashable
-    event: int
-    finding: Finding
+    key: Hashable  #: the stream
+    event: int  #: the event that raised it, counted from 0 over all events of the bank
+    finding: Finding  #: the finding; its `at`, `since` and `started` count the events of this stream alone
 
     def __str__(self) -> str:
         return f"{self.key}: {self.finding}"

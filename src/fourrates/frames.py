@@ -4,35 +4,35 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from heapq import merge
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fourrates import plain
 from fourrates.budget.words import default_budget, event_rate, is_duration, run_length
 from fourrates.detectors import Detector, FourRates
 from fourrates.detectors.four_rates import confusion_counts, in_order_of_codes
 from fourrates.detectors.seasons import SEASONS, Season, choose_season
 from fourrates.events.door import STRATA, By
-from fourrates.findings import Drift, Finding, Shift
+from fourrates.events.rows import Bad
 from fourrates.io import Batch, Columns, Events, InputError, NoColumn, read
 from fourrates.io.data_warnings import explain_all_missing
 from fourrates.io.opening import pyarrow
 from fourrates.labels import rate_names
-from fourrates.watch import Now, Watch
-from fourrates.watch.dispersion import dispersions, in_words
+from fourrates.result import Findings
+from fourrates.watch import Watch
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    import pandas  # type: ignore[import-untyped]
-    from matplotlib.figure import Figure
 
+    from fourrates.findings import Finding
     from fourrates.io.late import Order
     from fourrates.labels import Labels
-    from fourrates.slices import Slice
     from fourrates.watch.trace import Trace
 
     Counts = npt.NDArray[np.int64]
@@ -41,14 +41,13 @@ if TYPE_CHECKING:
 AskedSeason = Literal["auto", "day", "week"]
 CHOSEN_BY = ("times", "truths", "preds")  # of the first events, to choose their season
 RATED = 1 << 18  # first events, whose times show how many there are a day
-SHOWN = 20  # findings in a summary
 RATES = 6  # recalls of a reference that are reported
 FEW = 5  # segments named in a sentence
 FEWER = 8  # reduction of bins for pictures of many segments
 
 
 class VersionReferences(dict[str, Any]):
-    """References by version of the model: counts by segment, or under None for all segments."""
+    """References by version of the model, with counts by segment, or under None for all segments."""
 
 
 def detect(
@@ -74,13 +73,15 @@ def detect(
     season: AskedSeason | None = "auto",
     stratum: str | None = None,
     version: str | None = None,
+    bad: Bad = "reject",
 ) -> Findings:
-    """Find out whether a classifier drifted: a frame or files in, findings out.
+    """Find out from a frame or files whether a classifier drifted.
 
     Parameters
     ----------
     source : frame, path, list of paths, pair of arrays
-        Any input of :func:`fourrates.io.read`: pandas, polars, Arrow and DuckDB frames, CSV, JSON lines, Parquet.
+        Any input of :func:`fourrates.io.read`, that is pandas, polars, Arrow and DuckDB frames, CSV, JSON lines,
+        Parquet.
     truth, pred, score, time : str, optional
         Columns of true labels, of predictions or else of scores, and of times; inferred from common names.
     threshold : float, optional
@@ -108,19 +109,21 @@ def detect(
     labels_from : frame or path, optional
         Source of late true labels; `source` then has only the predictions.
     order : {"prediction", "arrival"}
-        With `labels_from`: events in the order of their predictions, or in the order the pairs were completed.
+        With `labels_from`, events in the order of their predictions, or in the order the pairs were completed.
     cost : mapping, optional
         The price of errors, ``{"miss": 120, "false alarm": 3}`` or by true class; open drifts then show their cost.
     tolerance, learning
-        As for :class:`~fourrates.FourRates`: ignore changes smaller than this; the model keeps learning.
+        As for :class:`~fourrates.FourRates`. Ignore changes smaller than this; the model keeps learning.
     season : {"auto", "day", "week"} or None
         Whether to hold a normal for each hour of the day or each weekday. "auto" does so if the errors in the first
         full weeks or days show such a season; `said` reports it.
     stratum : str, optional
         Column with the stratum of an event, a whole number from 0 to 23: each has its own normal.
     version : str, optional
-        Column with the version of the model that predicted: each has its own normal and its own drifts, however late
+        Column with the version of the model that predicted. Each has its own normal and its own drifts, however late
         its labels arrive (:class:`~fourrates.Watch`).
+    bad : {"reject", "skip"}
+        Whether a row that cannot be used is an error, or skipped and counted.
 
     Examples
     --------
@@ -132,30 +135,29 @@ def detect(
     """
     said: list[str] = []
     if isinstance(detector, Detector):
-        asked_for = {"arl": arl, "budget": budget, "reference": reference, "labels": labels, "tolerance": tolerance}
-        for name, value in (asked_for | {"learning": learning or None}).items():
-            if value is not None:
-                raise ValueError(f"{name} and a detector that is made already: give {name} to the detector")
+        own = {"arl": arl, "budget": budget, "reference": reference, "labels": labels, "tolerance": tolerance}
+        for name in (name for name, value in (own | {"learning": learning or None}).items() if value is not None):
+            raise ValueError(f"{name} and a detector that is made already: give {name} to the detector")
         labels, positive = detector.parameters["labels"], detector.parameters["positive"]
     source = reusable(source)
     asked = Columns(truth, pred, score, time, by, id, stratum=stratum, version=version)
     if stratum is not None and labels_from is not None:
-        raise ValueError("stratum and labels_from: strata by a column need the labels beside it")
-    if labels is None and labels_from is None:
-        labels = labels_in_memory(source, asked, threshold, positive, said.append)
+        raise ValueError("stratum and labels_from, but strata by a column need the labels beside it")
     joining: dict[str, Any] = {} if labels_from is None else {"order": order}
-    opened = partial(open_events, source, asked, labels_from, positive=positive, threshold=threshold, **joining)
+    choices = {"positive": positive, "threshold": threshold, "bad": bad, **joining}
+    opened = partial(open_events, source, asked, labels_from, **choices)
     events = opened(labels=labels, say=said.append)
+    events.unwatched = deque()
     begun = PeekedBatches(iter(events))
     if begun.is_empty:
         raise InputError(explain_all_missing(events.sources, events.rows, events.warnings.unlabelled))
+    trace = tracer(many=by is not None)
     if isinstance(detector, Detector):
-        watch = Watch(detector, trace=tracer(many=by is not None))
+        watch = Watch(detector, trace=trace)
     else:
         counts = None if reference is None else reference_counts(reference, events, asked, threshold)
         kind = FourRates if detector is None else detector
-        trace = tracer(many=by is not None)
-        sampled = bool(events.columns.drawn) and kind is FourRates
+        sampled = events.sampled and kind is FourRates
         strata = chosen_strata(kind, None if sampled and season == "auto" else season, stratum, begun, said.append)
         more = {"tolerance": tolerance, "learning": learning or None, "strata": strata, "sampled": sampled or None}
         options: dict[str, Any] = {"arl": arl, "budget": budget, "times": times_of(events, begun), "say": said.append}
@@ -163,8 +165,11 @@ def detect(
         watch = new_watch(kind, events.labels, counts, trace, **options)
     watch.set_cost(cost or {})
     findings: list[Finding] = []
+    shifts: list[Finding] = []
     for batch in begun:
+        shifts += watched_predictions(watch, events)
         findings += watch.update(batch, events.keys)
+    findings = in_order_of_time(shifts + watched_predictions(watch, events), findings)
     if watch.without_reference:
         said.append(without_reference(watch))
     said += events.data_warnings().values()
@@ -201,16 +206,35 @@ def open_events(source: Any, columns: Columns, labels_from: Any = None, **option
     return joined(source, labels_from, columns=replace(columns, truth=None), label_columns=late, **options)
 
 
+def watched_predictions(watch: Watch, events: Events) -> list[Finding]:
+    """The prediction shifts among the predictions read since the last call, whose labels come from another source."""
+    found: list[Finding] = []
+    while events.unwatched:
+        found += watch.predict(events.unwatched.popleft(), events.keys, wait=events.label_wait)
+    return found
+
+
+def in_order_of_time(shifts: list[Finding], findings: list[Finding]) -> list[Finding]:
+    """Both, each in its order; prediction shifts first if times are not known."""
+    if any(finding.time is None for finding in shifts + findings):
+        return shifts + findings
+    return [*merge(shifts, findings, key=attrgetter("time"))]
+
+
 def times_of(events: Events, batches: PeekedBatches) -> npt.NDArray[np.datetime64] | None:
-    """When the first events happened; with late labels, when the predictions were made."""
+    """When the first events happened; with late labels, when as many predictions were made as are labelled."""
     predicted = getattr(events, "predicted", None)
-    return batches.times if predicted is None else predicted[:RATED]
+    if predicted is None:
+        return batches.times
+    first = predicted[:RATED]
+    drawn = np.linspace(0, first.size - 1, round(first.size * batches.drawn)).astype(np.int64)
+    return first[drawn]  # type: ignore[no-any-return]
 
 
 def chosen_strata(
     kind: type[Detector], season: AskedSeason | None, stratum: str | None, begun: PeekedBatches, say: Say
 ) -> int | Season | None:
-    """The strata of a detector: from a column, a chosen season, or the season of the first events."""
+    """The strata of a detector, from a column, a chosen season, or the season of the first events."""
     if stratum is not None:
         return STRATA
     if season == "auto":
@@ -223,15 +247,10 @@ def chosen_strata(
 
 
 class PeekedBatches:
-    """Batches with the first ones already read, to know how many events there are a day.
+    """Batches with the first ones already read, to know how many events there are a day: `times`, None if unknown.
 
     These are the first `RATED` events in every format, whatever its batch size. So "1 per month" is the same number of
     events for CSV and Parquet.
-
-    Attributes
-    ----------
-    times : array of datetime64 or None
-        When the first events happened.
     """
 
     def __init__(self, batches: Iterator[Batch]) -> None:
@@ -245,6 +264,8 @@ class PeekedBatches:
                 break
         known = [batch.times for batch in self._first if batch.times is not None]
         self.times = np.concatenate(known)[:RATED] if known else None
+        volume = sum(batch.truths.size if batch.volumes is None else batch.volumes.sum() for batch in self._first)
+        self.drawn = size / volume if size else 1.0  # the share of all events that were drawn for labelling
 
     @property
     def is_empty(self) -> bool:
@@ -277,26 +298,9 @@ def make(
     say: Say = lambda _: None,
     name: str = "budget",
 ) -> Detector:
-    """Make a detector for some data, with the budget asked for or the default one if it takes a budget.
+    """Make a detector for some data, with a given budget or the default one if it takes a budget.
 
-    Parameters
-    ----------
-    kind : class
-        Of the detector.
-    labels : Labels
-        The classes of the data.
-    parameters : mapping, optional
-        Further ones, as given.
-    arl, budget : optional
-        As for :func:`detect`.
-    reference : array of counts, optional
-        The shipped classifier.
-    times : array of datetime64, optional
-        Of some events, to find their number a day.
-    say : callable
-        Receives a message if the budget was chosen or computed.
-    name : str
-        Name of the budget in messages.
+    `times` of some events show their number a day; `name` is that of the budget in messages, which `say` receives.
     """
     accepted = inspect.signature(kind).parameters
     given = dict(parameters or {})
@@ -313,7 +317,7 @@ def make(
         if "arl" not in accepted:
             raise ValueError(f"{name}: {kind.__name__} takes no average run length; give it a level")
         if "arl" in given or "detect" in given:
-            raise ValueError(f"{name}: the detector has a run length or a level of its own; give one of them")
+            raise ValueError(f"{name}: the detector has a run length or a level already; give one of them")
         rate = event_rate(times)
         given["arl"] = run_length(asked, rate, name) if isinstance(asked, str) else asked
         if isinstance(asked, str) and rate is not None and is_duration(asked):
@@ -432,212 +436,3 @@ def reusable(source: Any) -> Any:
     if hasattr(source, "__arrow_c_stream__") and not hasattr(source, "columns"):
         return pyarrow("pyarrow").table(source)
     return source
-
-
-def labels_in_memory(
-    source: Any, columns: Columns, threshold: float | None, positive: Hashable, say: Say
-) -> tuple[Hashable, ...] | None:
-    """The labels of all rows of a frame; None for files and pipes, which use their first rows."""
-    paths = source if isinstance(source, list | tuple) else [source]
-    is_file = bool(paths) and all(isinstance(one, str | os.PathLike) for one in paths)
-    if is_file or isinstance(source, Iterator):
-        return None
-    said: list[str] = []
-    probe = read(source, columns=columns, labels=None, positive=positive, threshold=threshold, say=said.append)
-    probe.learn_labels(probe.tables())
-    for sentence in said:
-        if sentence.startswith("classes"):
-            say(sentence)
-    return probe.labels.given
-
-
-class Findings:
-    """The result of :func:`detect`: findings in order and the current status, to inspect, draw or write.
-
-    Iterating gives each :class:`~fourrates.Finding`: drifts, what followed them, and class-mix shifts.
-
-    Attributes
-    ----------
-    watch : Watch
-        The watch: its `detector`, its `segments`.
-    source : Events
-        The data read.
-    said : list of str
-        Messages about choices made from the data.
-    """
-
-    def __init__(
-        self,
-        watch: Watch,
-        source: Events,
-        findings: list[Finding],
-        said: list[str],
-        reread: Callable[[], Events] | None = None,
-    ) -> None:
-        self.watch, self.said, self._reread = watch, said, reread
-        self.source, self._findings = source, findings
-
-    def __iter__(self) -> Iterator[Finding]:
-        return iter(self._findings)
-
-    def __len__(self) -> int:
-        return len(self._findings)
-
-    def __bool__(self) -> bool:
-        """Whether there are any findings."""
-        return bool(self._findings)
-
-    def __getitem__(self, at: int) -> Finding:
-        return self._findings[at]
-
-    @property
-    def drifts(self) -> list[Drift]:
-        """The drifts alone."""
-        return [finding for finding in self._findings if isinstance(finding, Drift)]
-
-    @property
-    def recoveries(self) -> list[Finding]:
-        """The findings that a rate is back at normal."""
-        return [finding for finding in self._findings if finding.kind == "recovery"]
-
-    @property
-    def shifts(self) -> list[Shift]:
-        """Class-mix shifts."""
-        return [finding for finding in self._findings if isinstance(finding, Shift)]
-
-    @property
-    def dispersion(self) -> dict[str, float]:
-        """Clustering of errors by recall, over all segments; for FourRates."""
-        return dispersions(self.watch)
-
-    @property
-    def events(self) -> int:
-        """Events read, in all segments."""
-        return self.watch.events
-
-    def now(self) -> Now:
-        """The status at the end of the data: open drifts, and the rates since their alarms."""
-        return self.watch.now()
-
-    def slices(self, *columns: str, drift: Drift | None = None) -> list[Slice]:
-        """Where a drift is: the values of these columns, and pairs of them, that explain it, strongest first.
-
-        Parameters
-        ----------
-        *columns : str
-            Columns of the data, names or numbers; they are read again.
-        drift : Drift, optional
-            The drift; by default the worst open one, or else the last.
-        """
-        from fourrates.io import Events
-        from fourrates.slices import slices_of
-
-        drift = drift or self._worst()
-        if drift is None:
-            return []
-        if not isinstance(self.source, Events):
-            raise ValueError("slices need predictions and labels in one table, without labels_from")
-        return slices_of(self.source, self._findings, drift, columns)
-
-    def examples(self, drift: Drift | None = None) -> dict[str, Counts]:
-        """The rows from a drift's start to its end, to train the next model on.
-
-        By file, or "frame", counted from 1; with `labels_from`, rows of the predictions. The data are read again.
-
-        Parameters
-        ----------
-        drift : Drift, optional
-            The drift; by default the worst open one, or else the last.
-        """
-        from fourrates.slices import examples_of
-
-        drift = drift or self._worst()
-        if self._reread is None:
-            raise ValueError("what was read cannot be read again")
-        return {} if drift is None else examples_of(self._reread(), self._findings, drift)
-
-    def _worst(self) -> Drift | None:
-        return next(iter([one.drift for one in self.now().open] or self.drifts[-1:]), None)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values for JSON."""
-        labels, utc = self.watch.detector.labels.values, self.source.utc
-        return {
-            **plain.about(self.watch, self.source, self._findings),
-            "dispersion": {rate: plain.finite(one) for rate, one in self.dispersion.items()},
-            "said": self.said,
-            "findings": [plain.finding_record(finding, utc, labels) for finding in self._findings],
-        }
-
-    def to_pandas(self) -> pandas.DataFrame:
-        """A frame with one row for each rate that moved."""
-        import pandas
-
-        frame = pandas.DataFrame(plain.rows(self._findings, self.source.utc), columns=plain.COLUMNS)
-        return frame.drop(columns=[name for name in ("segment", "version") if frame[name].isna().all()])
-
-    def plot(self, segment: str | None = None) -> Figure:
-        """Draw the rates of a segment over time; by default, of the first that drifted."""
-        from fourrates.plot import drawn
-
-        return drawn(self.watch, self._findings, segment)
-
-    def report(self, path: str | os.PathLike[str], slices: Sequence[str] = ()) -> None:
-        """Write a self-contained HTML report; `slices` as for :meth:`slices`."""
-        from fourrates import files
-        from fourrates.report import page
-
-        files.check_writable(path)
-        files.write(
-            path, page(self.watch, self.source, self._findings, self.slices(*slices) if slices else None).encode()
-        )
-
-    def headline(self) -> str:
-        """The current status, with the number of drifts and events, and their time span."""
-        return ". ".join(part for part in (str(self.now()), self._history()) if part)
-
-    def _history(self) -> str:
-        text = f"{self.events:,} event{'' if self.events == 1 else 's'}"
-        if not self.now().unknown:
-            found = plain.counted(finding.kind for finding in self._findings)
-            text = f"{found[0].upper()}{found[1:]} in {text}"
-        watch = self.watch
-        if self.source.columns.by is not None:
-            text += f" of {len(watch.segments):,} segment{'' if len(watch.segments) == 1 else 's'}"
-        if watch.first_time is not None and watch.last_time is not None:
-            first, last = (plain.moment(at, False, precise=False) for at in (watch.first_time, watch.last_time))
-            text += f", {first} to {last}{' UTC' if self.source.utc else ''}"
-        return text
-
-    def summary(self) -> str:
-        """The status, the findings, and the choices made, as text."""
-        lines = [line for line in (str(self.now()), self._history()) if line]
-        lines += [f"  {_line(finding, self.source.utc)}" for finding in self._findings[:SHOWN]]
-        if len(self._findings) > SHOWN:
-            lines.append(f"  ... and {len(self._findings) - SHOWN:,} more")
-        if (too_few_examples := plain.last_too_few_examples(self.watch, self._findings)) is not None:
-            lines.append(too_few_examples)
-        return "\n".join([*lines, *self._correlated(), *self.said])
-
-    def _correlated(self) -> list[str]:
-        return [words] if (words := in_words(self.dispersion)) else []
-
-    def __repr__(self) -> str:
-        return f"<Findings: {self.headline()}>"
-
-    def __str__(self) -> str:
-        return self.summary()
-
-    def _repr_html_(self) -> str:
-        """For notebooks: status, rates that moved over time, and a table."""
-        from fourrates.report.notebook import fragment
-
-        notes = [*self._correlated(), *self.said]
-        return fragment(self.headline(), self._findings, self.source.utc, notes, self.watch)
-
-
-def _line(finding: Finding, utc: bool) -> str:
-    when = plain.moment(finding.time, utc, precise=False)
-    segment = "" if finding.where is None else f"{finding.where}: "
-    precisions = "".join(f"; {change}" for change in finding.precisions) if isinstance(finding, Drift) else ""
-    return f"{segment}{'' if when is None else f'{when}, '}{finding}{precisions}"

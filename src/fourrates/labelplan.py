@@ -1,4 +1,4 @@
-"""Choose events to label, if you cannot label all: a probability for each prediction, and a repeatable draw.
+"""Choose events to label, if you cannot label all, by a probability for each prediction and a repeatable draw.
 
 A draw may depend on the prediction and the segment, but not on the truth, which is unknown. Then a step in the log-odds
 of a recall is the same step among labelled events, and the false-alarm budget holds. So we may choose the probabilities
@@ -30,9 +30,8 @@ if TYPE_CHECKING:
 RATIOS = 2.0 ** (
     np.arange(-(ODDS // 2), ODDS // 2 + 1) / A_DOUBLING
 )  # of the two probabilities, as the kernel has them
-FALL = math.log(2)  # in log-odds, for a guarded recall without a size: its errors double
-SLOWER = 1.02  # most delay of any guarded fall, as a factor of that with an even draw
-OVERHEAD = 0.5  # nats that evidence for a fall needs beyond the budget: by simulation
+FALL = math.log(2)  # in log-odds, for a guarded recall without a size; its errors double
+OVERHEAD = 0.5  # nats that evidence for a fall needs beyond the budget, by simulation
 COLUMNS = ("fall", "from", "to", "events", "drawn evenly")
 
 
@@ -111,17 +110,17 @@ class LabelPlan:
     >>> import fourrates as fr
     >>> plan = fr.LabelPlan([[8820, 180], [300, 700]], share=0.05)
     >>> print(plan)
-    label 3.5 % of predicted 0, 20.6 % of predicted 1: 5.0 % of the events
+    label 3.5 % of predicted 0, 20.1 % of predicted 1: 5.0 % of the events
     fall       from      to      events  drawn evenly
-    tnr       0.980   0.961       6,804        21,029
-    tpr       0.700   0.538      24,037        23,820
-    together  0.980   0.961       5,656        12,282
+    tnr       0.980   0.961       6,938        21,029
+    tpr       0.700   0.538      23,798        23,820
+    together  0.980   0.961       5,734        12,282
 
-    An id is drawn or not, however often it is asked for:
+    An id is drawn or not, however often you ask:
 
     >>> draw = plan.draw(["a2", "b2", "c2", "d2"], [1, 0, 1, 1])
     >>> draw.drawn, draw.probability[0].round(3)
-    (array([False, False,  True, False]), array([0.035, 0.206]))
+    (array([False, False,  True, False]), array([0.035, 0.201]))
     """
 
     def __init__(
@@ -156,15 +155,15 @@ class LabelPlan:
             self._choose(name, one, part, sizes[name] / sum(sizes.values()))
 
     def _choose(self, segment: Hashable, counts: npt.NDArray[np.int64], share: float, size: float) -> None:
-        """Set the probabilities of a segment from its share of the events and the share of its own that is labelled."""
+        """Set the probabilities of a segment from its share of the events and the share of them that is labelled."""
         falls = _falls(counts, self.guard, self._names)
         probabilities = _candidates(counts, share)
         information = np.array([_information(counts, fall, probabilities) for fall in falls])
         even = [_information(counts, fall, np.array([[self.share, self.share]]))[0] for fall in falls]
         evenly = [_information(counts, fall, np.array([[share, share]]))[0] for fall in falls]
         gains = information / np.array(evenly)[:, None]
-        slowest = gains.min(0) >= min(1 / SLOWER, gains.min(0).max())
-        best = int(np.where(slowest, np.log(gains).mean(0), -np.inf).argmax())
+        unhurt = gains.min(0) >= min(1.0, gains.min(0).max())  # no fall is found later than by an even draw
+        best = int(np.where(unhurt, np.log(gains).mean(0), -np.inf).argmax())
         self._chosen[segment] = probabilities[best]
         for i, (name, before, after) in enumerate((_name(fall, self._names), *_levels(fall)) for fall in falls):
             pair = (
@@ -202,7 +201,7 @@ class LabelPlan:
     def _both(self, size: int, segments: Any) -> Floats:
         if (segments is None) != ([*self._chosen] == [None]):
             raise ValueError(
-                "segments: this plan has none" if segments is not None else "this plan is by segment: say which"
+                "segments: this plan has none" if segments is not None else "this plan is by segment; give segments"
             )
         if segments is None:
             return np.repeat(self._chosen[None][None], size, 0)
@@ -256,7 +255,7 @@ def _parts(sizes: Mapping[Hashable, float], share: float) -> list[float]:
 def _falls(
     counts: Any, guard: Mapping[str, float] | None, names: Sequence[str]
 ) -> list[list[tuple[int, float, float]]]:
-    """The guarded falls: lists of (class, recall before, after)."""
+    """The guarded falls, as lists of (class, recall before, after)."""
     rates = (counts.diagonal() + 0.5) / (counts.sum(1) + 1)
     if guard is None:
         alone = [(c, float(p), float(p / (p + math.exp(FALL) * (1 - p)))) for c, p in enumerate(rates)]

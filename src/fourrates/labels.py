@@ -17,11 +17,11 @@ Codes = npt.NDArray[np.uint16]
 TIMES = np.datetime64, np.timedelta64  # streams of these must not pass for streams of numbers
 MOST = 4_096  # labels; a detector's counts have the square of this, 134 MB
 NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?")
-LONGEST = 400  # characters of a number, and bits over ten thirds: a longer one is a label only if equal to one
+LONGEST = 400  # characters of a number, and bits over ten thirds; a longer one is a label only if equal to one
 
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = _short.maxlong = 80
-FOUR = ("tnr", "tpr", "npv", "ppv")  # in the order of the kernels: recalls by class, then precisions by class
+FOUR = ("tnr", "tpr", "npv", "ppv")  # in the order of the kernels, recalls by class, then precisions by class
 
 
 def rate_names(labels: Sequence[Hashable]) -> tuple[str, ...]:
@@ -40,7 +40,7 @@ class Labels:
     Parameters
     ----------
     labels : iterable of hashable
-        At least two, all different. With two, the second is the positive class unless `positive` says otherwise.
+        At least two, all different. With two, the second is the positive class unless `positive` names the other.
     positive : label, optional
         The positive one of two labels.
 
@@ -111,7 +111,7 @@ class Labels:
         return self._one_by_one(values.tolist(), name)
 
     def decode(self, codes: Codes) -> npt.NDArray[Any]:
-        """The labels of an array of codes, unchanged: of one dtype if all are of one type, objects otherwise."""
+        """The labels of an array of codes, unchanged, of one dtype if all are of one type, objects otherwise."""
         if len({type(label) for label in self.values}) == 1 and not isinstance(self.values[0], tuple):
             return np.array(self.values)[codes]
         labels = np.empty(len(self.values), object)
@@ -166,10 +166,6 @@ class Labels:
         if bad >= 0:
             raise ValueError(f"{name}: code {codes[bad]} at position {bad} is not below {len(self.values)}")
         return copied
-
-    def check(self, codes: Codes, name: str) -> None:
-        """Raise a ValueError that names the first invalid code."""
-        self.copy(codes, name)
 
     def _sorted(self, dtype: np.dtype[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]] | None:
         """The labels that an array of this type can hold exactly, sorted, with their codes; None if unsuitable."""

@@ -8,9 +8,9 @@ known with nothing estimated. :func:`bounds` gives the range of R for n, k and a
 ``exact``
     The conditional law given (n, k). P(R < lower) <= level and P(R > upper) <= level hold for every n and k.
 ``plugin``
-    The paper's idea: independent bits with chance k / n of a one, as if k / n were the truth.
+    The paper's idea, independent bits with chance k / n of a one, as if k / n were the truth.
 
-The paper's Algorithm 2 simulates the plug-in law. :func:`monte_carlo` does so, to compare.
+The paper's Algorithm 2 simulates the plug-in law; `paper/algorithm2.py` has it.
 
 How the exact bounds are computed, and why they hold (proofs: docs/mathematics.md):
 
@@ -23,7 +23,7 @@ How the exact bounds are computed, and why they hold (proofs: docs/mathematics.m
    population with at least the same share of zeros, once the tail is replaced by a convex majorant. So a few
    population sizes answer for all n. For a few zeros a smaller n with the same number of zeros answers as well.
 
-The law mirrors: bits flipped, R becomes 1 - R. So lower bounds serve as upper ones.
+The law mirrors. With bits flipped, R becomes 1 - R. So lower bounds serve as upper ones.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ LARGEST_DECAY = 0.996
 """The table grows with 1 / (1 - decay)**2; beyond this it would pass 32 MB and half a minute."""
 
 SMALLEST_LEVEL = 1e-9
-MANY = 2**30  # observations: practically infinite
+MANY = 2**30  # observations, practically infinite
 
 ENUMERATED = 16  # 2**16 arrangements take milliseconds
 FINE, NARROW = 128, 0.95  # observations with a finer lattice, and the decay from which they have one
@@ -62,27 +62,14 @@ DEVIATIONS = 3.8  # of the rounding error, that make the margin; it is passed wi
 KEPT = 0.998  # of a level; the rest pays for that, for single precision and for truncated row ends
 MARKS = 128  # rows beyond the window, equally spaced in 1 / n
 STEPS = 4000  # values of R in each of them
-FEW = 64  # numbers of zeros (0, 1, ...) with bounds of their own there
+FEW = 64  # numbers of zeros (0, 1, ...) with separate bounds there
 CLEAR = 1e-9  # between a possible value of R and a bound below it
 INDEPENDENT = 2.0**40  # a population that answers for every n
 VERSION = 4  # of the numbers; raise it whenever they change, so that old tables are not read
 
 
 def bounds(n: int, k: int, level: float, decay: float = 0.9, null: Null = "exact") -> Bounds:
-    """Bounds of R after n observations of which k were ones.
-
-    Parameters
-    ----------
-    n : int
-        Observations since the last reset, from 0 to 10**9 and beyond.
-    k : int
-        How many of them were ones.
-    level : float
-        Probability left outside, on each side.
-    decay : float
-        The factor eta.
-    null : {"exact", "plugin"}
-        The law.
+    """Bounds of R after n observations of which k were ones; `level` is the probability left outside, on each side.
 
     Examples
     --------
@@ -98,17 +85,7 @@ def bounds(n: int, k: int, level: float, decay: float = 0.9, null: Null = "exact
 
 
 def table(decay: float, levels: Iterable[float], null: Null = "exact") -> Table:
-    """Bounds for every (n, k) at several levels: built once, then cached in memory and in the user's cache folder.
-
-    Parameters
-    ----------
-    decay : float
-        The factor eta, in (0, 1), at most 0.996.
-    levels : iterable of float
-        Each in [1e-9, 0.5).
-    null : {"exact", "plugin"}
-        The law.
-    """
+    """Bounds for every (n, k) at several levels, built once, then cached in memory and in the user's cache folder."""
     levels = tuple(sorted({check_level(level, "level") for level in levels}, reverse=True))
     if not levels:
         raise ValueError("no level is given")
@@ -155,7 +132,7 @@ def _table(decay: float, levels: tuple[float, ...], null: Null) -> Table:
 
 
 def _is_sound(arrays: Arrays, window: int) -> bool:
-    """Whether these can be arrays of a table: in range, and monotone in level, zeros and value as bounds are."""
+    """Whether these can be arrays of a table, in range and monotone in level, zeros and value as bounds are."""
     near, far, rare = arrays
     lowest = -2 * CLEAR  # of a bound clear of an atom at 0
     if not all(((least <= array) & (array <= 1)).all() for array, least in ((near, lowest), (far, -1), (rare, 0))):
@@ -215,7 +192,7 @@ def _lattice(decay: float, rows: int, margin: float, levels: tuple[float, ...]) 
 
     from fourrates.kernel.law import Lattice
 
-    # Coarsen when values have shrunk to 0.6: rarely enough to be cheap, often enough to keep rows short.
+    # Coarsen when values have shrunk to 0.6, rarely enough to be cheap and often enough to keep rows short.
     stride = max(1, round(math.log(0.6) / math.log(decay)))
     # The rounding error at n is a sum of centred steps no longer than the spacing, each shrunk by decay since.
     deviation = 0.5 * math.sqrt(1 / (1 - decay**2) + 1 / (1 - decay ** (2 * stride)))
@@ -241,7 +218,7 @@ def _near(decay: float, levels: tuple[float, ...], near: npt.NDArray[np.float32]
     for n, laws in _arrangements(decay):
         for k, values in enumerate(laws):
             for i, level in enumerate(levels):
-                # At most this many arrangements may lie below. A level such as 0.1 is a hair off in binary: let it
+                # At most this many arrangements may lie below. A level such as 0.1 is a hair off in binary, so let it
                 # still count 12 of 120.
                 below = int(level * values.size * (1 + 1e-12))
                 near[i, n * (n + 1) // 2 + n - k] = _clear_of(values[below])
@@ -305,41 +282,3 @@ class _Enumerated:
     def column(self, x: float, out: npt.NDArray[np.float64]) -> None:
         """As :meth:`fourrates.kernel.law.Lattice.column`."""
         out[:] = self.counts[np.searchsorted(self.values, x + 1e-9)] / self.counts[-1]
-
-
-def monte_carlo(
-    n: int,
-    k: int,
-    level: float,
-    decay: float = 0.9,
-    *,
-    samples: int = 10_000,
-    seed: int = 0,
-    start: float = 0.5,
-) -> Bounds:
-    """Algorithm 2 for one (n, k), by straightforward simulation.
-
-    Parameters
-    ----------
-    n, k, level, decay
-        As for :func:`bounds`.
-    samples, seed : int
-        Size and seed of the simulation.
-    start : float
-        R before the first observation. The paper's text omits it here (0.0) though Algorithm 1 starts at 0.5: with 0.0
-        the very first statistic is outside every bound.
-
-    Examples
-    --------
-    >>> from fourrates import null
-    >>> null.monte_carlo(3, 2, 0.01, start=0.0).upper < 0.9 * 0.5
-    True
-    """
-    random = np.random.default_rng(seed)
-    statistic = np.full(samples, float(start))
-    for _ in range(n):
-        statistic *= decay
-        statistic += (1 - decay) * (random.random(samples) < k / n)
-    lower = np.quantile(statistic, level, method="lower")
-    upper = np.quantile(statistic, 1 - level, method="higher")
-    return Bounds(float(lower), float(upper))

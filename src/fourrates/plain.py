@@ -1,13 +1,15 @@
-"""Findings as plain values: dicts for JSON, rows for tables."""
+"""Findings as plain values, dicts for JSON, rows for tables."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
-from fourrates.findings import Drift, Finding, Matrix, RateState, Share, Shift
+from fourrates.escaping import shortened
+from fourrates.findings import CLASSES, ENOUGH, ENOUGH_OF_A_CLASS, Drift, Finding, PredictionShift, RateState, Shift
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from fourrates.io import Events
     from fourrates.watch import Watch
 
+LARGEST = 64  # classes whose confusion counts are written; more would make megabytes
 COLUMNS = [
     "segment",
     "version",
@@ -22,7 +25,7 @@ COLUMNS = [
     "at",
     "since",
     "time",
-    "file",
+    "source",
     "row",
     "started",
     "started_time",
@@ -52,109 +55,17 @@ def moment(time: np.datetime64 | None, utc: bool, precise: bool = True) -> str |
     return (text if precise else text[:16].replace("T", " ")) + ("Z" if utc and precise else "")
 
 
-def finding_record(finding: Finding, utc: bool, labels: Sequence[Any] = ()) -> dict[str, Any]:
-    """A finding for JSON; with labels, the counts of a drift before and after its warning."""
-    before, after = counts_split(finding)
-    place = {
-        "time": moment(finding.time, utc),
-        "file": finding.source,
-        "row": finding.row,
-        **start(finding),
-        "started_time": moment(finding.started_time, utc),
-        "started_row": finding.started_row,
-    }
-    return {
-        **({"segment": finding.segment} if finding.segment is not None else {}),
-        **({"version": finding.version} if finding.version is not None else {}),
-        "kind": finding.kind,
-        "at": finding.at,
-        **of_drift(finding),
-        **{name: value for name, value in place.items() if value is not None},
-        "changes": changes(finding),
-        **precisions(finding),
-        **confusions(finding),
-        **(_shares(finding) if isinstance(finding, Shift) else with_shift(finding)),
-        **({"confusion": {"labels": [*labels], "before": before, "after": after}} if before and labels else {}),
-    }
-
-
-def counts_split(finding: Finding) -> tuple[Matrix, Matrix]:
-    """The counts of a drift before and since its warning; empty if not counted."""
-    if not isinstance(finding, Drift) or (after := finding.confusion_since) is None:
-        return (), ()
-    pairs = zip(finding.confusion, after, strict=True)
-    return tuple(tuple(max(all_ - late, 0) for all_, late in zip(*rows, strict=True)) for rows in pairs), after
-
-
-def state_record(state: RateState) -> dict[str, Any]:
-    """A rate for JSON: its state, normal, and now."""
-    return {
-        "state": state.state,
-        "normal": share_record(state.normal),
-        "now": share_record(state.now),
-        "enough": state.enough,
-    }
-
-
-def share_record(share: Share | None) -> dict[str, Any] | None:
-    """A rate with its interval for JSON."""
-    return None if share is None else {name: finite(value) for name, value in share._asdict().items()}
-
-
-def of_drift(finding: Finding) -> dict[str, Any]:
-    """The event of the drift a finding is about, and whether that is over; for a drift, its warning."""
-    if isinstance(finding, Drift):
-        known = {} if finding.normal_known else {"normal_known": False}
-        of = {} if finding.about is None else {"drift": finding.about.at, "further": finding.further}
-        return {"since": finding.since, **of, **known}
-    return {} if finding.drift is None else {"drift": finding.drift.at, "closes": finding.closes}
-
-
-def start(finding: Finding) -> dict[str, Any]:
-    """When the new level started, for JSON; empty if the detector does not know."""
-    if finding.started is None:
-        return {}
-    if finding.started_between is None:
-        return {"started": finding.started}
-    first, last = finding.started_between
-    return {"started": finding.started, "started_first": first, "started_last": last}
-
-
-def changes(finding: Finding) -> list[dict[str, Any]]:
-    """The rates that moved, for JSON."""
-    return [
-        {
-            "rate": change.rate,
-            "direction": change.direction,
-            "expected": finite(change.expected),
-            "statistic": finite(change.statistic),
-            "bound": finite(change.bound),
-            "n": change.n,
-            "decay": finite(change.decay),
-            **({} if change.before is None else {"before": share_record(change.before)}),
-            **({} if change.after is None else {"after": share_record(change.after)}),
-        }
-        for change in finding.changes
-    ]
-
-
-def precisions(finding: Finding) -> dict[str, Any]:
-    """The precisions that moved and why, for JSON; empty if the detector does not report them."""
-    listed = [
-        {name: part if isinstance(part, str) else finite(part) for name, part in precision._asdict().items()}
-        | {"because": precision.because}
-        for precision in (finding.precisions if isinstance(finding, Drift | Shift) else ())
-    ]
-    return {"precisions": listed} if listed else {}
-
-
-def confusions(finding: Finding) -> dict[str, Any]:
-    """The class mistaken for another more often, for JSON; empty if there is none."""
-    listed = [
-        {name: part if isinstance(part, str) else share_record(part) for name, part in confusion._asdict().items()}
-        for confusion in (finding.confusions if isinstance(finding, Drift) else ())
-    ]
-    return {"confusions": listed} if listed else {}
+def to_json(value: Any) -> Any:
+    """Data classes and named tuples as dicts, all the way down, with numbers that JSON has."""
+    if is_dataclass(value):
+        return {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, Mapping):
+        return {name: to_json(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json(part) for part in value]
+    return finite(value) if isinstance(value, float) else value
 
 
 def finite(value: float | None) -> float | None:
@@ -162,14 +73,53 @@ def finite(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else round(value, 9)
 
 
-def with_shift(finding: Finding) -> dict[str, Any]:
-    """The share of positives before and after, for JSON, if the class mix shifted with a drift."""
-    shift = finding.shift if isinstance(finding, Drift) else None
-    return {} if shift is None else {"positives": _shares(shift)}
+def finding_record(finding: Finding, utc: bool) -> dict[str, Any]:
+    """A finding for JSON, without what is not known."""
+    first, last = finding.started_between or (None, None)
+    record = {
+        "segment": finding.segment,
+        "version": finding.version,
+        "kind": finding.kind,
+        "at": finding.at,
+        "drift": None if finding.about is None else finding.about.at,
+        **_of_drift(finding),
+        "time": moment(finding.time, utc),
+        "source": finding.source,
+        "row": finding.row,
+        "started": finding.started,
+        "started_first": first,
+        "started_last": last,
+        "started_time": moment(finding.started_time, utc),
+        "started_row": finding.started_row,
+        "changes": to_json(finding.changes),
+    }
+    return {name: value for name, value in record.items() if value is not None}
 
 
-def _shares(shift: Shift) -> dict[str, Any]:
-    return {"before": share_record(shift.before), "after": share_record(shift.after)}
+def _of_drift(finding: Finding) -> dict[str, Any]:
+    """The facts that only a drift has, or a shift, or a later finding."""
+    if not isinstance(finding, Drift | Shift):
+        return {"closes": finding.closes}
+    listed = [to_json(change) | {"because": change.because} for change in finding.precisions]
+    moved = {"precisions": listed or None}
+    if isinstance(finding, Shift):
+        wait = finding.wait if isinstance(finding, PredictionShift) else None
+        return {**moved, "before": to_json(finding.before), "after": to_json(finding.after), "wait": wait}
+    shift = finding.shift
+    return {
+        **moved,
+        "since": finding.since,
+        "further": None if finding.about is None else finding.further,
+        "normal_known": None if finding.normal_known else False,
+        "confusions": to_json(finding.confusions) or None,
+        "positives": None if shift is None else {"before": to_json(shift.before), "after": to_json(shift.after)},
+        "confusion": finding.confusion if len(finding.confusion) <= LARGEST else None,
+    }
+
+
+def state_record(state: RateState) -> dict[str, Any]:
+    """A rate for JSON: its state, normal, and now."""
+    return {name: to_json(getattr(state, name)) for name in ("state", "normal", "now", "enough")}
 
 
 def rows(findings: Sequence[Finding], utc: bool) -> list[dict[str, Any]]:
@@ -206,16 +156,7 @@ def about(watch: Watch, events: Events, findings: Sequence[Finding]) -> dict[str
 
 
 def counted(kinds: Iterable[str]) -> str:
-    """The numbers of drifts among these kinds of findings, and of their ends, in words.
-
-    Examples
-    --------
-    >>> from fourrates.plain import counted
-    >>> counted([])
-    'no drift'
-    >>> counted(["drift", "confirmation", "drift", "recovery", "withdrawal"])
-    '2 drifts, 1 withdrawal and 1 recovery'
-    """
+    """The numbers of drifts among these kinds of findings, and of their ends, in words."""
     kinds = Counter(kinds)
     drifts = kinds["drift"]
     listed = [f"{drifts:,} drift{'' if drifts == 1 else 's'}" if drifts else "no drift"]
@@ -225,13 +166,39 @@ def counted(kinds: Iterable[str]) -> str:
     return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} and {listed[-1]}"
 
 
-def last_too_few_examples(watch: Watch, findings: Sequence[Finding]) -> str | None:
-    """A line about the last drift, if it is still open and its window is too small to train on."""
-    for finding in reversed(findings):
-        segment = watch.stream_of(finding)
-        if isinstance(finding, Drift) and (segment.status == "drifted" or not watch.holds):
-            if (sentence := finding.too_few_examples) is None:
-                return None
-            by_now = f"; by the end of the data there are {segment.events - finding.window.start:,}"
-            return f"to train on the last drift: {sentence}{by_now if segment.events > finding.window.stop else ''}"
-    return None
+def rows_since(
+    counts: Sequence[float], labels: Sequence[Any], about: str = "", size: int | None = None
+) -> tuple[str, bool]:
+    """The rows since a drift started, by class, and whether they are enough to retrain on; `size` of all classes."""
+    least = min(range(len(counts)), key=counts.__getitem__)
+    size, fewest = round(sum(counts)) if size is None else size, round(counts[least])
+    name = [*CLASSES.values()][::-1][least] if len(counts) == 2 else shortened(str(labels[least]), 30)
+    text = f"{size:,} row{'' if size == 1 else 's'} since it started, {about}{fewest:,} of them {name}"
+    if size < ENOUGH or fewest < ENOUGH_OF_A_CLASS:
+        short = f"{ENOUGH_OF_A_CLASS:,} {name}" if size >= ENOUGH else f"{ENOUGH:,} rows"
+        return f"{text}: too few, wait for {short}", False
+    return f"{text}: enough to retrain on", True
+
+
+def too_few_examples(watch: Watch, findings: Sequence[Finding]) -> str | None:
+    """A line about the drift that the status names first if too few rows have come since to train on.
+
+    Of a detector without a normal, about its last one.
+    """
+    opened = watch.now().open
+    drifts = [finding for finding in findings if isinstance(finding, Drift)] if not watch.holds else []
+    drift = opened[0].leading if opened else drifts[-1] if drifts else None
+    if drift is None:
+        return None
+    stream = watch.stream_of(drift)
+    trace = watch.traces.get(drift.segment) if drift.version == watch.version else None
+    start = drift.window.start
+    if trace is not None:
+        text, enough = rows_since(trace.between(start, stream.events).sum(1).tolist(), stream.labels.values)
+    else:  # as the classes were since the last alarm, or before it if that is too short
+        mix = getattr(stream, "volumes", ())
+        mix = mix if sum(mix) >= ENOUGH else [sum(row) for row in drift.confusion]
+        scale = (stream.events - start) / max(sum(mix), 1)
+        text, enough = rows_since([n * scale for n in mix], stream.labels.values, "about ")
+    where = "" if drift.where is None else f" in {shortened(drift.where)}"
+    return None if enough else f"to retrain on the drift{where}: {text}"

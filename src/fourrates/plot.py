@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fourrates.escaping import shortened
-from fourrates.findings import Drift, Finding, RateState, Share
+from fourrates.findings import Drift, Finding, RateState, Share, Shift
 from fourrates.io import InputError
 from fourrates.labels import rate_names
+from fourrates.lazy import install
 from fourrates.plain import counted
 from fourrates.watch.now import harm, rate_in_words
 from fourrates.watch.trace import Trace, normal_levels
@@ -45,11 +46,11 @@ class Panel(NamedTuple):
 def drawn(watch: Watch, findings: Sequence[Finding], segment: str | None = None) -> Figure:
     """Draw a segment of a watch; the segments that moved, those with most harm first, if none is named."""
     traces = watch.traces
-    findings = [one for one in findings if one.kind != "shift" and one.version == watch.version]  # which is drawn
+    findings = [one for one in findings if not isinstance(one, Shift) and one.version == watch.version]  # drawn
     if segment is not None and segment not in watch.segments:
         raise KeyError(f"no segment {segment!r}")
     if segment is not None and segment not in traces:
-        raise InputError(f"segment {segment!r} was not followed: only the first ones are")
+        raise InputError(f"segment {segment!r} was not followed, only the first ones are")
     opened = [drift.segment for drift in watch.now().open]
     names = [segment] if segment is not None else [*opened, *(finding.segment for finding in findings)]
     panels = []
@@ -86,7 +87,7 @@ def figure(panels: Sequence[Panel], headline: str, found: str, deployments: Sequ
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise InputError("drawing needs matplotlib: pip install 'fourrates[plot]'") from None
+        raise InputError(f"drawing needs matplotlib: {install('plot')}") from None
 
     class Drawing(Figure):
         """A figure that a notebook shows, whether or not pyplot, which would see to that, is imported."""
@@ -169,7 +170,7 @@ def save_figure(watch: Watch, findings: Sequence[Finding], path: str | os.PathLi
     suffix = os.path.splitext(path)[1].lstrip(".").lower() or "png"
     drawing = drawn(watch, findings)
     if suffix not in ("png", "svg", "pdf"):
-        raise InputError(f"--plot {path}: a picture ends in .png, .svg or .pdf")
+        raise InputError(f"{path}: a picture ends in .png, .svg or .pdf")
     files.write(path, rendered(drawing, suffix, 150))
 
 

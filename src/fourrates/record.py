@@ -9,13 +9,11 @@ import numpy as np
 from fourrates.kernel.record import NUMBERS
 
 HEAD = np.dtype([("key", "<i8"), ("last", "<i8"), ("events", "<u8"), ("since", "<u8")])
-DRIFT, LOOK, SHIFT, REPORT = (NUMBERS[name] for name in ("DRIFT", "LOOK", "SHIFT", "REPORT"))  # what an event may leave
+DRIFT, LOOK, SHIFT, REPORT = (NUMBERS[name] for name in ("DRIFT", "LOOK", "SHIFT", "REPORT"))  # the results of an event
 DRIFTED, ALARMED, WARNED, OPEN = (
     NUMBERS[name] for name in ("DRIFTED", "ALARMED", "WARNED", "OPEN")
 )  # flags below the events
-FLAGS, KIND, GROUP = (
-    NUMBERS[name] for name in ("FLAGS", "KIND", "GROUP")
-)  # their bits, place of the kind, of the group
+FLAGS, KIND = NUMBERS["FLAGS"], NUMBERS["KIND"]  # their bits, and place of the kind
 
 
 class Head(NamedTuple):
@@ -23,7 +21,6 @@ class Head(NamedTuple):
 
     key: int
     kind: int
-    group: int
     events: int
     since: int
 
@@ -31,4 +28,4 @@ class Head(NamedTuple):
 def head_of(record: bytes | np.ndarray) -> Head:
     """The head of a record."""
     key, _, events, since = np.frombuffer(record, HEAD, 1)[0].tolist()
-    return Head(key, events // KIND & 3, since & ((1 << GROUP) - 1), events >> FLAGS, (since >> GROUP) - 1)
+    return Head(key, events // KIND & 3, events >> FLAGS, since - 1)

@@ -1,16 +1,22 @@
-"""Locate a drift: score every value of some columns, and every pair of values, by their share of the fall.
+"""Locate a drift. Score every value of some columns, and every pair of values, by their share of the fall.
 
 The start of the drift separates before and after. A slice carries the fall if its log-odds of being right fell by more
-than those of all other rows: a difference of differences, in standard errors, significant after correcting for all
-slices tested (Bonferroni; half of the level for single values, half for the many more pairs). Of slices inside one
-another the simplest sufficient one is named.
+than those of all other rows, significantly after correcting for all slices tested. This difference of differences is
+measured in standard errors. By Bonferroni, half of the level is for single values and a quarter for the many more
+pairs, since the log-odds of few rows are skewed towards falls. Of slices inside one another the simplest sufficient one
+is named.
+
+A pair of values has few rows before, but the rows with one of the two values and those with neither say what is to be
+expected of it if the columns do not interact. How far that holds is estimated from all pairs of the two columns, and
+the two are weighted by their precisions (:func:`_with_parents`). The rows of the pair alone must show the fall too.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fourrates.events.columns import checked_column, distinct_values, listed_values, numbers, pick, pyarrow
-from fourrates.findings import Share
+from fourrates.findings import CLASSES, Share
 from fourrates.labels import rate_names
 
 if TYPE_CHECKING:
@@ -28,15 +34,15 @@ if TYPE_CHECKING:
     from fourrates.findings import Drift, Finding
     from fourrates.io import Events
 
-    Cells = npt.NDArray[np.float64]  # (..., 4): before and wrong, before and right, after and wrong, after and right
+    Cells = npt.NDArray[np.float64]  # (..., 4), before and wrong, before and right, after and wrong, after and right
 
 BINS = 8  # of a column of numbers
 MOST = 60  # most frequent values tested in a column of names
 LEAST = 20  # rows before and after
-EXPLAINED, CHOSEN = (
-    2.0,
-    3.5,
-)  # standard errors: that the rest of a value fell too; that a pair, the best of many, beats it
+# In standard errors:
+EXPLAINED = 2.0  # the rest of a value fell too
+CHOSEN = 3.5  # a pair, the best of many, beats the rest of a value
+ALONE = 3.0  # the rows of a pair show it without what others say of before
 
 
 class Condition(NamedTuple):
@@ -51,35 +57,23 @@ class Condition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Rows that share one or two values.
+    """Rows that share one or two values."""
 
-    Attributes
-    ----------
-    where : tuple of Condition
-        The shared values.
-    before, after : Share
-        The share of right predictions on both sides of the start of the drift.
-    carried : float
-        The share of all additional errors that are in this slice.
-    deviations : float
-        How much more it fell than the other rows, in standard errors.
-    significant : bool
-        Whether that is significant among all slices tested.
-    """
-
-    where: tuple[Condition, ...]
-    before: Share
+    where: tuple[Condition, ...]  #: the shared values
+    before: Share  #: the share of right predictions on either side of the start of the drift
     after: Share
-    carried: float
-    deviations: float
-    significant: bool
+    carried: float  #: the share of all additional errors that are in this slice
+    deviations: float  #: how much more it fell than the other rows, in standard errors
+    significant: bool  #: whether that is significant among all slices tested
+    rate: str = ""  #: the rate that moved; several are separated by commas
 
     def __str__(self) -> str:
         named = " and ".join(map(str, self.where))
-        return (
-            f"{named}: {self.before.value:.3f} -> {self.after.value:.3f}, {self.carried:.0%} of the fall, "
-            f"{self.after.n:,} rows{'' if self.significant else ' (not significant)'}"
-        )
+        moved = f"{self.rate} {self.before.value:.3f} -> {self.after.value:.3f}".lstrip()
+        rows = f"of {self.after.n:,} {CLASSES.get(self.rate, 'rows')}"
+        if not self.significant:
+            return f"no values stand out; the first, {named}, may be chance: {moved} {rows}"
+        return f"{named}: {moved}, {self.carried:.0%} of the fall, {rows}"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values for JSON."""
@@ -90,6 +84,7 @@ class Slice:
             "carried": self.carried,
             "deviations": self.deviations,
             "significant": self.significant,
+            "rate": self.rate,
         }
 
 
@@ -150,17 +145,20 @@ def find_slices(
     >>> after = np.arange(20_000) >= 15_000
     >>> right = random.random(20_000) < np.where(after & (country == "FR"), 0.6, 0.8)
     >>> print(*find_slices({"country": country, "device": device}, after, right))
-    country = FR: 0.796 -> 0.586, 98% of the fall, 1,637 rows
+    country = FR: 0.796 -> 0.586, 98% of the fall, of 1,637 rows
     """
     coded = [Column.of(name, column) for name, column in columns.items()]
     kind = 2 * after.astype(np.int32) + right
-    candidates, cells = _all_slices(coded, kind)
+    candidates, cells, before = _all_slices(coded, kind)
     if not candidates:
         return []
     total = np.bincount(kind, minlength=4).astype(float)
-    columns_of = np.array([len(candidate) for candidate in candidates])
-    limits = np.array([_limit(alpha / 2, int((columns_of == number).sum())) for number in columns_of])
+    columns_of = [len(candidate) for candidate in candidates]
+    limit = {number: _limit(alpha / 2**number, count) for number, count in Counter(columns_of).items()}
+    limits = np.array([limit[number] for number in columns_of])
     scores = _fall_beyond(cells, total - cells)
+    helped = _fall_beyond(np.concatenate([before, cells[:, 2:]], axis=1), total - cells)
+    scores = np.where(scores >= ALONE, helped, np.minimum(scores, helped))
     order = np.argsort(limits**2 - scores * np.abs(scores), kind="stable")  # the least likely by chance first
     standing = [at for at in order.tolist() if scores[at] >= limits[at]] or order[:1].tolist()
     rows = {at: _members(coded, candidates[at]) for at in standing}
@@ -172,7 +170,10 @@ def find_slices(
         significant = bool(scores[best] >= limits[best])
         found.append(_described(coded, candidates[best], here, total, float(scores[best]), significant))
         explained |= rows[best]
-        again = {at: _score(kind, rows[at] & ~explained, ~rows[at] & ~explained) for at in standing if at != best}
+        more = {at: before[at] - cells[at, :2] for at in standing}
+        again = {
+            at: _score(kind, rows[at] & ~explained, ~rows[at] & ~explained, more[at]) for at in standing if at != best
+        }
         standing = sorted(
             (at for at in again if again[at] >= limits[at]), key=lambda at: limits[at] ** 2 - again[at] ** 2
         )
@@ -185,7 +186,7 @@ def _limit(alpha: float, number: int) -> float:
 
 @dataclass
 class Episode:
-    """The events of a drift when data are read again: its rows, and those after its start.
+    """The events of a drift when data are read again, its rows and those after its start.
 
     It begins after the previous drift or with the data, and ends with this drift or with the data.
     """
@@ -220,22 +221,28 @@ def slices_of(events: Events, findings: Sequence[Finding], drift: Drift, columns
     episode = Episode(drift, findings)
     rates = rate_names(events.labels.values)
     fell = [change.rate for change in drift.changes if change.direction == "down"]
-    classes = [rates.index(rate) for rate in fell or [change.rate for change in drift.changes] if rate in rates]
+    moved = [rate for rate in fell or [change.rate for change in drift.changes] if rate in rates]
+    classes = [rates.index(rate) for rate in moved]
+    rate = ", ".join(moved if fell else [f"1 - {one}" for one in moved])  # of one that rose, its errors
     again = events.reread(columns)
+    there: dict[str, list[npt.NDArray[np.int64]]] = {}  # by source: row, whether it is after the start, whether right
+    for batch in again:
+        rows, since = episode.rows(batch, again.keys)
+        chosen = np.isin(batch.truths[rows], classes)
+        rows = rows[chosen]
+        right = (batch.truths == batch.preds)[rows] == bool(fell)
+        there.setdefault(batch.source, []).append(np.stack([batch.rows[rows], since[chosen], right]))
     kept: list[list[Any]] = [[] for _ in columns]
-    after, right = [], []
-    for table in again.tables():
-        for batch in again.batch(table):
-            rows, since = episode.rows(batch, again.keys)
-            chosen = np.isin(batch.truths[rows], classes)
-            rows = rows[chosen]
-            after.append(since[chosen])
-            right.append((batch.truths == batch.preds)[rows] == bool(fell))
-            where = np.searchsorted(table.rows, batch.rows[rows])
-            for name, parts in zip(columns, kept, strict=True):
-                parts.append(pick(checked_column(table.data[name], name), where))
+    sides = []
+    by_source = {source: np.concatenate(parts, axis=1) for source, parts in there.items()}
+    for table in events.reread(columns).tables():
+        own = by_source.get(table.source, np.empty((3, 0), np.int64))
+        own = own[:, np.isin(own[0], table.rows)]
+        sides.append(own[1:] > 0)
+        for name, parts in zip(columns, kept, strict=True):
+            parts.append(pick(checked_column(table.data[name], name), np.searchsorted(table.rows, own[0])))
     joined = {name: _joined(parts) for name, parts in zip(columns, kept, strict=True)}
-    return find_slices(joined, np.concatenate(after), np.concatenate(right))
+    return [replace(one, rate=rate) for one in find_slices(joined, *np.concatenate(sides, axis=1))]
 
 
 def examples_of(events: Events, findings: Sequence[Finding], drift: Drift) -> dict[str, npt.NDArray[np.int64]]:
@@ -258,31 +265,64 @@ def _joined(parts: list[Any]) -> Any:
     return arrow.concat_arrays(chunk for part in parts for chunk in getattr(part, "chunks", [part]))
 
 
-Candidate = tuple[tuple[int, int, int], ...]  # of each column: which, the first and the last of its codes
+Candidate = tuple[tuple[int, int, int], ...]  # of each column, its number, the first and the last of its codes
 
 
-def _all_slices(coded: Sequence[Column], kind: npt.NDArray[np.int32]) -> tuple[list[Candidate], Cells]:
-    """Every value and range of a column and every pair of values, with four counts; small ones are left out."""
+def _all_slices(coded: Sequence[Column], kind: npt.NDArray[np.int32]) -> tuple[list[Candidate], Cells, Cells]:
+    """Every value and range of a column and every pair of values; small ones are left out.
+
+    With four counts of each, and the two of before with what other rows say of them.
+    """
     candidates: list[Candidate] = []
     cells: list[Cells] = []
+    before: list[Cells] = []
+    total = np.bincount(kind, minlength=4).astype(float)
+    singles = [_counts(column.codes, len(column.values), kind) for column in coded]
     for number, column in enumerate(coded):
         values = len(column.values)
-        single = _counts(column.codes, values, kind)
         ends = [(low, high) for low in range(values) for high in range(low, values if column.ordered else low + 1)]
         ends = [(low, high) for low, high in ends if high - low < values - 1]  # all values are no slice
         candidates += [((number, low, high),) for low, high in ends]
-        sums = np.concatenate([np.zeros((1, 4)), np.cumsum(single, axis=0)])
+        sums = np.concatenate([np.zeros((1, 4)), np.cumsum(singles[number], axis=0)])
         cells += [sums[high + 1] - sums[low] for low, high in ends]
+    before += [counts[:2] for counts in cells]
     for (one, first), (two, second) in combinations(enumerate(coded), 2):
         values = len(second.values)
         codes = np.where((first.codes < 0) | (second.codes < 0), -1, first.codes * values + second.codes)
         pairs = _counts(codes, len(first.values) * values, kind)
-        for at in np.flatnonzero(_is_large(pairs)).tolist():
-            candidates.append(((one, at // values, at // values), (two, at % values, at % values)))
-            cells.append(pairs[at])
+        large = np.flatnonzero(_is_large(pairs))
+        others = np.repeat(singles[one], values, axis=0)[large], np.tile(singles[two], (len(first.values), 1))[large]
+        candidates += [((one, at // values, at // values), (two, at % values, at % values)) for at in large.tolist()]
+        cells += [*pairs[large]]
+        before += [*_with_parents(pairs[large, :2], others[0][:, :2], others[1][:, :2], total[:2])]
     stacked = np.array(cells).reshape(-1, 4)
-    large = _is_large(stacked)
-    return [candidate for candidate, keep in zip(candidates, large, strict=True) if keep], stacked[large]
+    enough = _is_large(stacked)
+    kept = [candidate for candidate, keep in zip(candidates, enough, strict=True) if keep]
+    return kept, stacked[enough], np.array(before).reshape(-1, 2)[enough]
+
+
+def _with_parents(cells: Cells, first: Cells, second: Cells, total: Cells) -> Cells:
+    """The counts of pairs of two columns before, as if those of their rows were more by what the other rows say.
+
+    Without an interaction the log-odds of a pair are those of the rows with its first value alone, plus those with its
+    second alone, less those with neither, none of which are its own rows. The variance of interactions is what the
+    pairs deviate from that beyond chance.
+    """
+    own, variance = _log_odds(cells)
+    others = np.stack([first - cells, second - cells, total - first - second + cells])
+    odds, variances = _log_odds(np.maximum(others, 0))
+    expected, spread = odds[0] + odds[1] - odds[2], variances.sum(0)
+    weights = 1 / (variance + spread) ** 2
+    interaction = max(0.0, float(weights @ ((own - expected) ** 2 - variance - spread)) / max(weights.sum(), 1e-300))
+    precision = 1 / variance + 1 / (spread + interaction)
+    right = 1 / (1 + np.exp(-(own / variance + expected / (spread + interaction)) / precision))
+    counts = np.stack([precision / right, precision / (1 - right)], axis=-1)
+    return np.maximum(counts - 0.5, 0)
+
+
+def _log_odds(cells: Cells) -> tuple[Cells, Cells]:
+    """Of being right, from the counts of wrong and right; with its variance."""
+    return np.log((cells[..., 1] + 0.5) / (cells[..., 0] + 0.5)), (1 / (cells + 0.5)).sum(-1)
 
 
 def _counts(codes: npt.NDArray[np.int32], values: int, kind: npt.NDArray[np.int32]) -> Cells:
@@ -305,9 +345,15 @@ def _fall_beyond(here: Cells, elsewhere: Cells) -> npt.NDArray[np.float64]:
     return np.asarray((fall(here) - fall(elsewhere)) / np.sqrt(variance))
 
 
-def _score(kind: npt.NDArray[np.int32], here: npt.NDArray[np.bool_], elsewhere: npt.NDArray[np.bool_]) -> float:
+def _score(
+    kind: npt.NDArray[np.int32], here: npt.NDArray[np.bool_], elsewhere: npt.NDArray[np.bool_], more: Any = 0.0
+) -> float:
+    """`more` is added to the counts here of before."""
     cells = [np.bincount(kind[rows], minlength=4).astype(float) for rows in (here, elsewhere)]
-    return float(_fall_beyond(*cells)) if _is_large(cells[0][None])[0] else -math.inf
+    if not _is_large(cells[0][None])[0]:
+        return -math.inf
+    cells[0][:2] = np.maximum(cells[0][:2] + more, 0)
+    return float(_fall_beyond(*cells))
 
 
 def _members(coded: Sequence[Column], candidate: Candidate) -> npt.NDArray[np.bool_]:
@@ -347,7 +393,7 @@ def _described(
         column = coded[number]
         if low == high:
             value = column.values[low]
-        else:  # a range: from the lower end of its first bin to the upper end of its last
+        else:  # a range, from the lower end of its first bin to the upper end of its last
             lower, upper = column.values[low].split(", ")[0], column.values[high].split(", ")[-1]
             value = ", ".join(end for end in (lower, upper) if end[0] == (">" if end is lower else "<"))
         where.append(Condition(column.name, value))

@@ -1,4 +1,4 @@
-"""The one format of saved states: versioned, checksummed, and checked on loading.
+"""The one format of saved states, versioned, checksummed, and checked on loading.
 
 A saved state is a header, a JSON text, some sections of bytes and a checksum. It is not compressed, so loading needs
 only a small multiple of its length in memory. :func:`pack` writes a state; :func:`unpack` reads it, or raises a
@@ -12,10 +12,14 @@ import os
 import re
 import struct
 import zlib
+from functools import reduce
+from itertools import chain
 from typing import Any, NamedTuple
 
+Pieces = list[bytes | memoryview]
+
 MAGIC = b"4rates"
-VERSION = 6
+VERSION = 7
 HEADER = struct.Struct("<6sBxI")  # magic, version, length of the JSON text
 MAX_STATE = 1 << 30  # bytes; longer states must be allowed explicitly
 DEEPEST = 32  # brackets within brackets in the JSON text
@@ -23,24 +27,26 @@ STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"')  # brackets in strings are text
 
 
 class Saved(NamedTuple):
-    """The content of a state: its kind, its JSON part, and bytes by name."""
+    """The content of a state, with its kind, its JSON part, and bytes by name."""
 
     kind: str
     about: dict[str, Any]
     sections: dict[str, memoryview]
 
 
-def pack(kind: str, about: dict[str, Any], **sections: bytes | memoryview) -> bytes:
+def pack(kind: str, about: dict[str, Any], **sections: bytes | memoryview | Pieces) -> bytes:
     """Assemble a state."""
-    text = json.dumps(
-        {"kind": kind, "about": about, "sections": [[name, len(part)] for name, part in sections.items()]},
-        separators=(",", ":"),
-    ).encode()
-    parts = [HEADER.pack(MAGIC, VERSION, len(text)), text, *sections.values()]
-    checksum = 0
-    for part in parts:
-        checksum = zlib.crc32(part, checksum)
-    return b"".join([*parts, struct.pack("<I", checksum)])
+    return b"".join(pieces(kind, about, **sections))
+
+
+def pieces(kind: str, about: dict[str, Any], **sections: bytes | memoryview | Pieces) -> Pieces:
+    """A state in pieces. As a section of another, it is not copied before the whole is."""
+    parts = {name: part if isinstance(part, list) else [part] for name, part in sections.items()}
+    sizes = [[name, sum(map(len, part))] for name, part in parts.items()]
+    text = json.dumps({"kind": kind, "about": about, "sections": sizes}, separators=(",", ":")).encode()
+    whole = [HEADER.pack(MAGIC, VERSION, len(text)), text, *chain.from_iterable(parts.values())]
+    checksum = reduce(lambda so_far, part: zlib.crc32(part, so_far), whole, 0)
+    return [*whole, struct.pack("<I", checksum)]
 
 
 def read_state(path: str | os.PathLike[str], max_state: int = MAX_STATE) -> bytes:
@@ -64,7 +70,7 @@ def check_size(size: int, max_state: int) -> None:
 
 def unpack(saved: bytes | memoryview) -> Saved:
     """Check and parse a state; only the current version is supported."""
-    view = memoryview(bytes(saved))  # a private copy: the bytes checked here must be the ones used later
+    view = memoryview(bytes(saved))  # a private copy, for the bytes checked here must be the ones used later
     if bytes(view[: len(MAGIC)]) != MAGIC or len(view) < HEADER.size + 4:
         raise ValueError("these bytes are not a state saved by fourrates")
     version = view[len(MAGIC)]
@@ -82,7 +88,7 @@ def unpack(saved: bytes | memoryview) -> Saved:
         case {"kind": str(kind), "about": dict(about), "sections": list(listed)}:
             pass
         case _:
-            raise ValueError("the saved state does not say what it is")
+            raise ValueError("the saved state has no kind")
     sections: dict[str, memoryview] = {}
     for entry in listed:
         match entry:
@@ -92,7 +98,7 @@ def unpack(saved: bytes | memoryview) -> Saved:
             case _:
                 raise ValueError(f"the saved state has a section {entry!r} that does not fit")
     if end != len(view):
-        raise ValueError(f"the saved state goes on for {len(view) - end} bytes where it should end")
+        raise ValueError(f"the saved state has {len(view) - end} bytes after its end")
     return Saved(kind, about, sections)
 
 
@@ -107,4 +113,4 @@ def _json(text: memoryview) -> Any:
     try:
         return json.loads(raw)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"the saved state says what it is in a way that cannot be read ({error})") from None
+        raise ValueError(f"the saved state has a head that cannot be read ({error})") from None

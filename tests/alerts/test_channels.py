@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import fourrates as fr
@@ -25,9 +26,9 @@ def alert(**payload):
 
 
 def test_an_alert_says_what_where_and_since_when():
-    drift = replace(DRIFT, source="log.csv", row=5082)
-    times = {"time": "2026-01-01T00:04:00Z", "started_time": "2025-12-31T23:50:00Z"}
-    made = finding_alert(drift, stream="fraud", origin="x", **times)
+    times = {"time": np.datetime64("2026-01-01T00:04"), "started_time": np.datetime64("2025-12-31T23:50")}
+    drift = replace(DRIFT, source="log.csv", row=5082, **times)
+    made = finding_alert(drift, stream="fraud", origin="x", utc=True)
     assert made["text"] == (
         "fraud drifted: tpr (positives caught) fell from 0.750 to about 0.250\n"
         "Since about 2025-12-31 23:50 UTC, found 2026-01-01 00:04 UTC"
@@ -46,9 +47,15 @@ def test_an_alert_says_that_the_classes_shifted_with_the_drift():
 
 def test_an_id_depends_on_watch_stream_and_event_alone():
     first = finding_alert(DRIFT, stream="a", origin="x")["id"]
-    assert first == finding_alert(replace(DRIFT, row=7), stream="a", origin="x", time="now")["id"]
+    assert first == finding_alert(replace(DRIFT, row=7), stream="a", origin="x", utc=True)["id"]
     others = [finding_alert(DRIFT, stream="b", origin="x"), finding_alert(DRIFT, stream="a", origin="y")]
     assert first not in [other["id"] for other in others]
+
+
+def test_the_drifts_of_two_versions_at_the_same_event_are_two_incidents():
+    first, second = (finding_alert(replace(DRIFT, version=name), stream="a", origin="x") for name in ("v1", "v2"))
+    assert first["id"] != second["id"]
+    assert first["thread"] != second["thread"]
 
 
 @pytest.mark.parametrize(

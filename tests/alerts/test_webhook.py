@@ -15,11 +15,12 @@ def alert(id="a1", **payload):
 
 
 def test_an_alert_is_posted_with_its_id_its_headers_and_a_signature(receiver):
-    Webhook(receiver.url, secret="s3cret", headers={"Authorization": "Bearer x"}).deliver(alert(stream="fraud"))
+    url = receiver.url.replace("http://", "http://me:pass@")
+    Webhook(url, secret="s3cret").deliver(alert(stream="fraud"))
     (request,) = receiver.requests
     assert (request.method, request.target) == ("POST", "/hook")
     assert json.loads(request.body) == {"id": "a1", "text": "hello", "stream": "fraud"}
-    assert request.headers["authorization"] == "Bearer x"
+    assert request.headers["authorization"] == "Basic bWU6cGFzcw=="
     assert request.headers["content-type"] == "application/json"
     assert verify("s3cret", request.headers, request.body) == "a1"
 
@@ -143,12 +144,6 @@ def test_a_server_that_accepts_and_says_nothing_is_left_at_the_deadline():
 def test_an_address_that_is_none_is_refused_at_once(url):
     with pytest.raises(ValueError, match="webhook"):
         Webhook(url)
-
-
-@pytest.mark.parametrize("header", [{"Host": "x"}, {"X\r\nY": "z"}, {"X": "a\r\nY: b"}, {"Webhook-Id": "1"}, {"": ""}])
-def test_a_header_that_would_break_the_request_is_refused_at_once(header):
-    with pytest.raises(ValueError, match="header"):
-        Webhook("http://127.0.0.1/", headers=header)
 
 
 def test_secrets_in_the_address_are_not_in_its_name(receiver):

@@ -24,6 +24,7 @@ import fourrates as fr
 from fourrates.bank.grouping import by_stream
 from fourrates.findings import KeyedFinding
 from fourrates.record import HEAD
+from fourrates.state import VERSION
 
 RATES = 0.9  # of right predictions
 
@@ -51,12 +52,8 @@ def one_by_one(detector, keys, truth, pred):
 
 
 def state(detector):
-    """All that goes into alarms and reports, without what a bank keeps for itself: key, latest event, group, alarms."""
-    record = detector.record_bytes
-    if isinstance(detector, fr.FourRates):
-        return detector._progress(), record[HEAD.itemsize :]
-    rules = detector.rules  # the limits of its statistics are found again when they are needed
-    return detector._progress(), rules.counts(record).tobytes(), rules.statistics(record), rules.crossed(record)
+    """All that goes into alarms and reports, without what a bank keeps for itself: key, latest event, alarms."""
+    return detector._progress(), detector.record_bytes[HEAD.itemsize :]
 
 
 @pytest.fixture(scope="module")
@@ -217,7 +214,7 @@ def test_a_stream_of_a_bank_is_a_detector_that_has_seen_its_events(detector):
     bank = fr.Bank(detector)
     bank.update([0], [1], [1])
     before = bank[0]
-    assert (before.events, before.confusion, bank.group(0)) == (1, ((0, 0), (0, 1)), None)
+    assert (before.events, before.confusion) == (1, ((0, 0), (0, 1)))
     _, detectors = one_by_one(lambda _: detector.clone(), [0, *keys.tolist()], np.r_[1, truth], np.r_[1, pred])
     bank.update(keys, truth, pred)
     alone, stream = detectors[0], bank[0]
@@ -325,17 +322,10 @@ def test_a_dictionary_begins_streams_only_for_keys_that_occur():
         (iter("abc"), [0, 1, 1], [0, 0, 0], "an array or a list"),
         (["a", "new"], [0, 1, 1], [0, 0, 0], "keys has 2 events, y_true has 3, y_pred has 3"),
         (["a", "new", "b"], [0, 1, 1], [0, 0], "y_pred has 2"),
-        (["a", "new", "odd"], [0, 1, 1], [0, 0, 0], "key 'odd': group 'strange' is not one of"),
-        (["a", "new", "bad"], [0, 1, 1], [0, 0, 0], "as it is"),
     ],
 )
 def test_a_batch_with_one_bad_row_changes_nothing(keys, y_true, y_pred, message, tmp_path):
-    def group_of(key):
-        if key == "bad":
-            raise ValueError("as it is")
-        return {"odd": "strange"}.get(key)
-
-    bank = fr.Bank(fr.LFR(), groups={"gold": fr.LFR(detect=1e-3)}, group_of=group_of)
+    bank = fr.Bank(fr.LFR())
     bank.update(["a", 1, "a", (1, 2)], [0, 0, 1, 1], [0, 1, 1, 1])
     before, events_before, size = states(bank), bank.events, bank.nbytes
     with pytest.raises((ValueError, TypeError), match=message):
@@ -351,16 +341,6 @@ def test_a_batch_with_one_bad_row_changes_nothing(keys, y_true, y_pred, message,
     [
         (lambda: {"detector": fr.baselines.DDM()}, "the detector is neither a FourRates nor an LFR"),
         (lambda: {"detector": fr.LFR(), "arl": 1000}, "give the detector its arl"),
-        (lambda: {"groups": {"a": fr.FourRates()}}, "without group_of"),
-        (lambda: {"groups": {"a": fr.FourRates(labels=(0, 1, 2))}, "group_of": {}}, "group 'a' has the labels"),
-        (lambda: {"groups": {"a": fr.LFR()}, "group_of": {}}, "group 'a' is LFR, the bank has FourRates"),
-        (lambda: {"groups": {"a": fr.FourRates(mix="ignore")}, "group_of": {}}, "the same mix and the same strata"),
-        pytest.param(
-            lambda: {"detector": fr.LFR(), "groups": {"a": fr.LFR((0.8, 0.9))}, "group_of": {}},
-            "the same number of decays",
-            marks=pytest.mark.slow,
-        ),
-        (lambda: {"group_of": 3}, "mapping or a function"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(arguments, message):
@@ -368,22 +348,7 @@ def test_settings_that_do_not_fit_are_refused(arguments, message):
         fr.Bank(**arguments())
 
 
-# Groups, eviction, merging ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mapping", [True, False])
-def test_a_group_has_its_own_settings(mapping):
-    groups = {"gold": fr.LFR(0.8, detect=1e-3), "down": fr.LFR(detect=1e-4, sides="down")}
-    of = {0: "gold", 3: "down", 6: "gold"}
-    bank = fr.Bank(fr.LFR(detect=1e-5), groups=groups, group_of=of if mapping else of.get)
-    keys, truth, pred = events(40_000, 9, drift=20_000)
-    drifts, detectors = one_by_one(
-        lambda key: groups.get(of.get(key), fr.LFR(detect=1e-5)).clone(), keys.tolist(), truth, pred
-    )
-    assert bank.update(keys, truth, pred) == drifts
-    assert states(bank) == {key: state(one) for key, one in detectors.items()}
-    assert (bank.group(0), bank.group(3), bank.group(1)) == ("gold", "down", None)
+# Eviction, merging ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("detector", [fr.LFR, fr.FourRates], ids=["LFR", "FourRates"], indirect=True)
@@ -451,9 +416,7 @@ def test_banks_that_do_not_go_together_are_not_merged():
         one.merge(other)
     with pytest.raises(ValueError, match="arl is 100000 here and 5000 there"):
         one.merge(fr.Bank(arl=5_000))
-    with pytest.raises(ValueError, match=r"groups \[\] here and FourRates with groups \['g'\] there"):
-        one.merge(fr.Bank(groups={"g": fr.FourRates()}, group_of={}))
-    with pytest.raises(ValueError, match="the banks differ in their settings"):
+    with pytest.raises(ValueError, match="settings: FourRates here and LFR there"):
         one.merge(fr.Bank(fr.LFR()))
     assert states(one) == before
 
@@ -480,7 +443,9 @@ def goes_on_as(bank, other):
     keys = [KEYS[key] for key in keys]
     assert bank.update(keys, truth, pred) == other.update(keys, truth, pred)
     assert states(bank) == states(other)
-    assert (bank.events, bank.discoveries(0.5)) == (other.events, other.discoveries(0.5))
+    assert bank.events == other.events
+    if isinstance(bank.detector, fr.FourRates):
+        assert bank.discoveries(0.5) == other.discoveries(0.5)
 
 
 def test_a_saved_bank_goes_on_bit_for_bit(bank, tmp_path):
@@ -494,18 +459,6 @@ def test_a_saved_bank_goes_on_bit_for_bit(bank, tmp_path):
 def test_a_pickled_bank_goes_on_bit_for_bit(bank):
     bank.update([frozenset("ab")], [1], [1])
     goes_on_as(pickle.loads(pickle.dumps(bank)), bank)
-
-
-def test_groups_survive_a_file(tmp_path):
-    bank = fr.Bank(fr.LFR(), groups={"gold": fr.LFR(detect=1e-3)}, group_of={1: "gold"})
-    bank.update([1, 2], [1, 1], [1, 1])
-    bank.save(tmp_path / "bank")
-    with pytest.raises(ValueError, match=r"bank: the bank has groups \('gold',\): give group_of"):
-        fr.Bank.load(tmp_path / "bank")
-    loaded = fr.Bank.load(tmp_path / "bank", group_of={3: "gold"})
-    loaded.update([3, 4], [1, 1], [1, 1])
-    assert [loaded.group(key) for key in (1, 2, 3, 4)] == ["gold", None, "gold", None]
-    assert states(loaded) | states(bank) == states(loaded)
 
 
 def test_a_key_no_file_can_hold_is_named_and_the_old_file_stays(tmp_path):
@@ -553,9 +506,9 @@ def test_every_cut_and_every_changed_byte_is_noticed(bank, tmp_path):
 
 def test_a_file_of_a_later_release_is_named(bank, tmp_path):
     content = bytearray(bank.to_bytes()[:-4])
-    content[6] = 7
+    content[6] += 1
     (tmp_path / "bank").write_bytes(bytes(content) + struct.pack("<I", zlib.crc32(content)))
-    with pytest.raises(ValueError, match="bank: state of version 7; this release reads version 6"):
+    with pytest.raises(ValueError, match=rf"bank: state of version {VERSION + 1}; this .* {VERSION}"):
         fr.Bank.load(tmp_path / "bank")
 
 
@@ -589,7 +542,7 @@ def test_of_two_processes_that_save_to_one_file_the_winner_is_whole(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scale", [1, 0x9E3779B97F4A7C15])
+@pytest.mark.parametrize("scale", [1, 0x9E3779B97F4A7C15 - 2**64])
 @pytest.mark.parametrize(
     ("detector", "size"),
     [(fr.LFR, 200), (fr.FourRates, 1_560)],
@@ -598,7 +551,7 @@ def test_of_two_processes_that_save_to_one_file_the_winner_is_whole(tmp_path):
 )
 def test_a_stream_of_two_classes_takes_little_memory(detector, size, scale):
     bank = fr.Bank(detector)
-    keys = np.arange(400_000, dtype=np.uint64) * np.uint64(scale)
+    keys = np.arange(400_000) * scale
     bank.update(keys, np.ones(keys.size, np.int8), np.ones(keys.size, np.int8))
     assert bank.nbytes / len(bank) <= size
 
@@ -642,49 +595,6 @@ def stable(random, streams, length):
 
 
 @pytest.mark.slow
-def test_a_stable_stream_raises_no_more_alarms_than_discoveries_reckons_with():
-    # e^(c n) - 1 alarms a stream, c = 4 levels an event: 0.08 at n = 400 and level 5e-5. Over 20,000 streams 1,666 at
-    # most. Excursions come in clusters and only the first step is an alarm, so there are less than half as many, as
-    # docs/many-streams.md says; the standard deviation is 30 or less.
-    random = np.random.default_rng(42)
-    keys, truth = stable(random, 20_000, 400)
-    pred = truth ^ (random.random(keys.size) < 0.2)
-    found = len(fr.Bank(fr.LFR(detect=5e-5)).update(keys, truth, pred))
-    assert 100 <= found <= 20_000 * math.expm1(4 * 5e-5 * 400) / 2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("drifted", "late"), [(0, False), (8, False), (40, True)])
-def test_false_discoveries_stay_within_their_share(drifted, late):
-    # The level is high on purpose, so that there is something to control: 200 streams with 0.012 false alarms each are
-    # reckoned with, so that five drifts are named at q = 1/2 and four are not.
-    q, streams, length = 0.5, 200, 300
-    random = np.random.default_rng(43)
-    shares, power = [], []
-    for _ in range(150):
-        keys, truth = stable(random, streams, length)
-        bank = fr.Bank(fr.LFR(detect=1e-5))
-        wrong = np.full(keys.size, 0.1)
-        half = keys.size // 2
-        wrong[half:][keys[half:] < drifted] = 0.7
-        pred = truth ^ (random.random(keys.size) < wrong)
-        if late:
-            bank.update(keys[: half // 2], truth[: half // 2], pred[: half // 2])
-            bank.start_period()
-            bank.update(keys[half // 2 :], truth[half // 2 :], pred[half // 2 :])
-        else:
-            bank.update(keys, truth, pred)
-        named = bank.discoveries(q)
-        shares.append(sum(key >= drifted for key in named) / max(len(named), 1))
-        power.append(sum(key < drifted for key in named) / max(drifted, 1))
-    error = np.std(shares) / math.sqrt(len(shares))
-    assert np.mean(shares) <= q + 3 * error
-    if drifted:
-        assert np.mean(shares) > 0  # there were false alarms
-        assert np.mean(power) >= 0.9
-
-
-@pytest.mark.slow
 def test_discoveries_of_a_bank_of_four_rates_name_what_drifted_however_often_they_are_asked_for():
     # Twenty repeats, ten looks each, of which the worst counts. The mean of at most q has a standard error below 0.005.
     q, streams, drifted = 0.05, 500, 20
@@ -725,33 +635,23 @@ def test_a_drift_that_is_over_stays_a_discovery_until_the_next_period():
     assert bank.discoveries() == []
 
 
-@pytest.mark.slow
-def test_a_new_period_begins_without_discoveries():
-    bank = fr.Bank(fr.LFR(detect=1e-9))
-    truth = np.ones(2000, int)
-    right, wrong = np.tile([1] * 19 + [0], 100), np.zeros(2000, int)
-    bank.update(np.arange(2000) % 2, truth, right)
-    assert bank.discoveries() == []
-    bank.update(np.arange(2000) % 2, truth, np.where(np.arange(2000) % 2, right, wrong))
-    assert bank.discoveries() == [0]
-    bank.start_period()
-    assert bank.discoveries() == []
+def test_discoveries_need_a_share_and_evidence():
     with pytest.raises(ValueError, match="q 1 is not in"):
-        bank.discoveries(1)
-    with pytest.raises(ValueError, match="exact null"):
-        fr.Bank(fr.LFR(null="plugin")).discoveries()
+        fr.Bank().discoveries(1)
+    with pytest.raises(ValueError, match="only one of FourRates"):
+        fr.Bank(fr.LFR()).discoveries()
 
 
 def test_an_evicted_stream_still_counts_among_those_that_were_watched():
-    bank = fr.Bank(fr.LFR(detect=1e-6))
-    truth, keys = np.ones(1000, int), np.zeros(1000, int)
-    bank.update(keys, truth, np.tile([1] * 19 + [0], 50))
-    bank.update(keys, truth, np.zeros(1000, int))
-    others = np.arange(1, 1000)
-    bank.update(others, np.ones(999, int), np.ones(999, int))
-    assert bank.discoveries(0.05) == []  # 0.008 alarms to expect, times 1,000 streams
+    random = np.random.default_rng(4)
+    bank, keys, truth = fr.Bank(arl=100_000), np.zeros(508, int), np.ones(508, int)
+    bank.update(keys, truth, truth ^ (random.random(508) < np.where(np.arange(508) < 500, 0.05, 0.9)))  # e is 12
+    assert bank.discoveries(0.5) == [0]
+    others = np.arange(1, 1_000)
+    bank.update(others, np.ones(others.size, int), np.ones(others.size, int))
+    assert bank.discoveries(0.5) == []
     bank.evict(others)
-    assert bank.discoveries(0.05) == []
+    assert bank.discoveries(0.5) == []
     bank.start_period()
     assert len(bank) == 1
 

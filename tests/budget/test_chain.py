@@ -50,7 +50,7 @@ def test_a_fast_decay_has_the_hazard_that_enumeration_gives():
 @pytest.mark.parametrize("rate", [0.5, 0.8, 0.95])
 @pytest.mark.parametrize("decay", [0.5, 0.9, 0.98])
 def test_bounds_without_a_table_are_those_of_the_table(decay, rate):
-    (_, lower, upper), *_ = fr.LFR(decay, detect=1e-4)._asymptotic_bounds("tpr", rate)
+    (_, lower, upper), *_ = fr.LFR(decay, detect=1e-4).asymptotic_bounds("tpr", rate)
     # Two steps of the table, for what each of the two rounds on its own.
     assert chain.asymptotic_bounds(decay, rate, 1e-4, "both") == pytest.approx((lower, upper), abs=2 / 4000 + 1e-9)
 

@@ -66,7 +66,6 @@ def test_a_detector_with_a_budget_survives_a_round_trip():
     ("call", "message"),
     [
         (lambda: fr.LFR(arl=1_000, detect=1e-5), "arl 1000 and detect 1e-05"),
-        (lambda: fr.LFR(arl=1_000, correction="bonferroni"), "it takes no correction 'bonferroni'"),
         (lambda: fr.LFR(arl=50), "arl 50 is not a number of events, at least 100"),
         (lambda: fr.LFR(arl="monthly"), "arl 'monthly' is not a number of events"),
         (lambda: fr.budget.design(math.nan), "arl nan is not a number of events"),

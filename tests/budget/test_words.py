@@ -44,7 +44,7 @@ def test_a_time_needs_times():
         run_length("1 per month", None)
 
 
-@pytest.mark.parametrize("times", [None, [], ["2026-01-01"], ["2026-01-01", "2026-01-01"], ["NaT", "2026-01-01"]])
+@pytest.mark.parametrize("times", [None, [], ["2026-01-01"], ["2026-01-01T12", "2026-01-01T12"], ["NaT", "2026-01-01"]])
 def test_times_that_tell_no_rate(times):
     assert event_rate(None if times is None else np.array(times, "M8[us]")) is None
 
@@ -55,3 +55,8 @@ def test_the_default_is_one_a_month_at_the_volume_of_the_data():
     assert said == "budget: one false alarm a month, which is 30,440 events at 1,000 a day"
     assert default_budget(1 / DAY)[0] == 100  # a handful of events a month: no detector could keep a smaller one
     assert default_budget(None)[0] == 100_000
+
+
+def test_dates_without_a_time_count_their_last_day_too():
+    times = np.repeat(np.arange("2026-09-01", "2026-09-08", dtype="M8[D]"), 100).astype("M8[us]")
+    assert 86_400 * event_rate(times) == pytest.approx(100)

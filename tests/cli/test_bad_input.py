@@ -122,7 +122,7 @@ def test_a_pipe_that_closes_before_anything_came(fourrates):
 def test_a_pipe_that_closes_in_the_middle_of_a_row(fourrates):
     ran = fourrates("detect", "-", input="y_true,y_pred,x\n1,1,1\n0,")
     assert refused(ran)
-    assert "standard input, line 3: 2 fields where 3 belong" in ran.err
+    assert "standard input, line 3: 2 fields instead of 3" in ran.err
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from fourrates import io
-from fourrates.cli.beginning import beginning
+from fourrates.cli.watch import beginning
 from fourrates.streams import fraud
 
 from .test_watch_state import ended, start, until

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 import fourrates as fr
@@ -24,11 +25,30 @@ def test_check_shows_volume_problems_budget_and_falls(fourrates, drifting):
     assert "labels in column 'y_true'" in ran.err
 
 
+def test_check_joins_late_labels_and_says_what_it_says_of_one_file(fourrates, tmp_path):
+    random = np.random.default_rng(3)
+    truth, times = (random.random(4_000) < 0.3) * 1, np.datetime64("2026-06-01", "m") + 30 * np.arange(4_000)
+    pred = np.where(random.random(4_000) < 0.9, truth, 1 - truth)
+    own = {"id": range(4_000), "time": times, "predicted_fraud": pred}
+    late = random.permutation(3_900)
+    labels = {"id": late, "is_fraud": truth[late], "label_time": times[late] + np.timedelta64(9, "D")}
+    for name, columns in (("p", own), ("l", labels), ("both", own | {"is_fraud": truth})):
+        rows = zip(*columns.values(), strict=True)
+        text = "".join(",".join(map(str, row)) + "\n" for row in rows if name != "both" or row[0] < 3_900)
+        (tmp_path / f"{name}.csv").write_text(",".join(columns) + "\n" + text)
+    ran = fourrates("check", tmp_path / "p.csv", "--labels-from", tmp_path / "l.csv", "--json")
+    assert ran.status == 0
+    found, whole = json.loads(ran.out), json.loads(fourrates("check", tmp_path / "both.csv", "--json").out)
+    assert "100 predictions wait for a label" in found["said"]
+    same = ("events", "labels", "confusion", "arl", "drifts", "dispersion")
+    assert {name: found[name] for name in same} == {name: whole[name] for name in same}
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
         (["--truth", "nowhere"], "no column 'nowhere'"),
-        (["--budget", "often"], "budget 'often' is not written like"),
+        (["--budget", "often"], "budget 'often': try '1 per month' or 100000"),
         (["--id", "nowhere"], "no column 'nowhere'"),
     ],
 )
@@ -51,6 +71,20 @@ def test_a_volume_and_patience_make_a_budget(fourrates):
     shown = fourrates("expect", *words)
     assert "40,000 events a day: one false alarm in 3,652,400 events is one in 3 months" in shown.err
     assert "minutes" in shown.out
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--budget", "1 per month"], "--budget '1 per month': add --volume, such as 40000/day"),
+        (["--budget", "often"], "budget 'often': try '1 per month' or 100000"),
+        (["--volume", "often"], "--volume 'often': try 40000/day or '40,000 a day'"),
+    ],
+)
+def test_a_budget_that_expect_cannot_use(fourrates, words, why):
+    ran = fourrates("expect", *words)
+    assert ran.status == 2
+    assert why in ran.err
 
 
 @pytest.mark.parametrize("volume", ["40000", "many a day", "40000/fortnight", "0/day"])

@@ -44,10 +44,7 @@ def test_json_holds_what_the_detector_reported(fourrates, drifting, wanted, stre
     for one, drift in zip(found, wanted, strict=True):
         assert np.datetime64(one["time"]) == stream.times[drift.at]
         assert one["row"] == drift.at + 1
-        whole = np.array(one["confusion"]["before"]) + one["confusion"]["after"]
-        assert whole.tolist() == [list(row) for row in drift.confusion]
-        window = (stream.y_true[drift.since : drift.at + 1], stream.y_pred[drift.since : drift.at + 1])
-        assert one["confusion"]["after"][1][0] == int(((window[0] == 1) & (window[1] == 0)).sum())
+        assert one["confusion"] == [list(row) for row in drift.confusion]
     assert json.loads(ran.out)["parameters"]["detect"] == 1e-6
 
 
@@ -135,7 +132,7 @@ def test_a_detector_that_cannot_be_made_is_said(fourrates, drifting, detector, m
 def test_a_run_length_is_asked_for_in_events_or_time(fourrates, drifting):
     ran = fourrates("detect", drifting, "--budget", "soon")
     assert ran.status == 2
-    assert "--budget 'soon' is not written like" in ran.err
+    assert "--budget 'soon': try '1 per month' or 100000" in ran.err
 
 
 def test_the_core_imports_nothing_of_this():

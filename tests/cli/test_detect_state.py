@@ -40,7 +40,7 @@ def test_a_stream_cut_anywhere_gives_the_same_drifts(stream, detector):
 
 def without_places(drifts):
     """Files and rows differ."""
-    places = ("file", "row", "started_row")
+    places = ("source", "row", "started_row")
     return [{key: value for key, value in one.items() if key not in places} for one in drifts]
 
 
@@ -114,7 +114,7 @@ def test_a_file_of_lines_that_grows_goes_on_where_it_ended_and_half_a_line_is_le
     assert events == 60_000
     assert "has grown; resuming after row 59,999" in said
     assert without_places(found + drifts) == wanted
-    assert {one["file"] for one in found} == {str(path)}
+    assert {one["source"] for one in found} == {str(path)}
     whole = {one["at"] + 1 for one in wanted}
     assert {one["row"] for one in found} <= whole  # rows are counted from the beginning of the file
 
@@ -219,7 +219,7 @@ def test_columns_and_threshold_are_remembered_and_options_may_be_given_again(det
             file.writelines(f"2026-02-{1 + 7 * i:02d},1,1,0.35\n" for _ in range(10))
         assert detect(path, *again)[1] == 510 + 10 * i, again
     for other, why in (
-        (["--by", "won"], "saved with column 'shop' where 'won' is asked for"),
+        (["--by", "won"], "saved with column 'shop', not 'won'"),
         (["--threshold", "0.5"], "saved with the threshold 0.3"),
         (["--detector", "LFR"], "was saved with FourRates("),
     ):
@@ -269,11 +269,11 @@ def test_a_state_changed_by_hand_is_refused_or_goes_on(fourrates, drifting, tmp_
         for value in (None, -1, 2**70, "x", [], {}, 0.5, True):
             about = json.loads(json.dumps(sound))
             about["files"][0][name] = value
-            state.write_bytes(pack("Detection", about, **saved.sections))
+            state.write_bytes(pack(saved.kind, about, **saved.sections))
             assert fourrates("detect", drifting, "--state", state).status in (0, 2), (name, value)
     for name in sound:
         for value in (None, -1, "x", [1], {"by": 3}, {"truth": "y_true", "no": "x"}):
-            state.write_bytes(pack("Detection", sound | {name: value}, **saved.sections))
+            state.write_bytes(pack(saved.kind, sound | {name: value}, **saved.sections))
             assert fourrates("detect", drifting, "--state", state).status in (0, 2), (name, value)
 
 

@@ -126,7 +126,7 @@ def test_ripe_predictions_leave_and_labels_for_them_are_late():
     cohorts.drop()
     late = cohorts.join.label([95], [1])
     cohorts.pair(late, None)
-    assert (cohorts.late, [*cohorts.batches(True, False)]) == (1, [])
+    assert [*cohorts.batches(True, False)] == []
 
 
 def test_damaged_cohorts_are_refused_or_read_whole():
@@ -183,3 +183,20 @@ def test_a_night_killed_at_any_moment_and_run_again_finds_the_same(log, tmp_path
             assert one["findings"] in (expected["findings"], [])
             assert (one["open"], one["now"]) == (expected["open"], expected["now"])
     assert died > 10
+
+
+def test_first_nights_without_labels_or_with_one_class_wait(fourrates, tmp_path):
+    for name in ("predictions", "labels"):
+        (tmp_path / name).mkdir()
+    rows = "".join(f"{i},2026-06-01T{i:02}:00,{'bad' if i % 4 else 'ok'}\n" for i in range(20))
+    (tmp_path / "predictions" / "1.csv").write_text(f"id,time,prediction\n{rows}")
+    words = ["detect", tmp_path / "predictions", "--labels-from", tmp_path / "labels", "--state", tmp_path / "state"]
+    assert fourrates(*words, "--fail-on", "no-events").status == 1
+    (tmp_path / "predictions" / "1.csv").write_text(f"id,time,prediction\n{rows.replace('ok', 'bad')}")
+    (tmp_path / "labels" / "1.csv").write_text("id,label\n" + "".join(f"{i},bad\n" for i in range(15)))
+    ran = fourrates(*words)
+    assert (ran.status, "only one label, 'bad'" in ran.err, (tmp_path / "state").exists()) == (0, True, False)
+    (tmp_path / "labels" / "2.csv").write_text("id,label\n" + "".join(f"{i},ok\n" for i in range(15, 20)))
+    (tmp_path / "predictions" / "2.csv").write_text("id,time,prediction\n21,2026-06-02,ok\n")
+    ran = fourrates(*words, "--json")
+    assert (ran.status, json.loads(ran.out)["events"]) == (0, 20)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from html import unescape
 
 import numpy as np
 import pytest
@@ -146,3 +147,130 @@ def test_settings_that_cannot_change_later_are_an_error(fourrates, countries, tm
     ran = run("--budget", "12345")
     assert ran.status == 0, ran.err
     assert "budget: one false alarm in 12,345 events; it was one in " in ran.err
+
+
+def test_a_budget_in_time_follows_the_volume_of_later_nights(fourrates, tmp_path):
+    random, folder = np.random.default_rng(1), tmp_path / "days"
+    folder.mkdir()
+    arls = []
+    for night, size in enumerate((200, 2000, 2000)):
+        truths = random.random(size) < 0.3
+        preds = truths ^ (random.random(size) < 0.1)
+        times = np.full(size, np.datetime64("2026-09-01") + night)
+        write(folder / f"{night}.csv", times, truths * 1, preds * 1)
+        ran = fourrates("detect", folder, "--state", tmp_path / "state", "--json")
+        assert ran.status == 0, ran.err
+        arls.append(json.loads(ran.out)["parameters"]["arl"])
+    ran = fourrates("detect", folder, "--state", tmp_path / "state", "--json")
+    month = 30.44 * 4200 / 3
+    arls.append(json.loads(ran.out)["parameters"]["arl"])
+    assert arls == pytest.approx([30.44 * 200, 30.44 * 200, 30.44 * 1100, month])
+
+
+# The report of a night --------------------------------------------------------------------------------------
+
+PER_DAY = 1_000
+
+
+@pytest.fixture(scope="module")
+def payments(tmp_path_factory):
+    """Fourteen days in files, with a zone in their times; tpr falls on the tenth. And where it fell."""
+    folder, random = tmp_path_factory.mktemp("payments"), np.random.default_rng(7)
+    size, start = 14 * PER_DAY, 9 * PER_DAY + 700
+    times = np.datetime64("2026-10-01", "s") + np.arange(size) * 86_400 // PER_DAY
+    truth = (random.random(size) < 0.3).astype(int)
+    right = random.random(size) < np.where(truth == 0, 0.95, np.where(np.arange(size) < start, 0.85, 0.4))
+    country = np.array(["AT", "DE"])[np.arange(size) % 2]
+    zoned = np.char.add(np.datetime_as_string(times), "Z")
+    for day in range(14):
+        own = slice(day * PER_DAY, (day + 1) * PER_DAY)
+        rows = zip(zoned[own], truth[own], np.where(right, truth, 1 - truth)[own], country[own], strict=True)
+        lines = ["timestamp,y_true,y_pred,country", *(",".join(map(str, row)) for row in rows)]
+        (folder / f"{day + 1:02}.csv").write_text("\n".join(lines) + "\n")
+    return folder, truth, start
+
+
+def nights(fourrates, folder, state, *words):
+    """The nights from the drift's first on, and one without a new file: what is open, the first lines, the page."""
+    days = sorted(folder.glob("*.csv"))
+    for files in (days[:11], *([day] for day in days[11:]), days[-1:]):
+        page = state.parent / "page.html"
+        ran = fourrates("detect", *files, "--state", state, "--report", page, "--json", *words)
+        assert ran.status == 0, ran.err
+        found = json.loads(ran.out)
+        seen = re.sub("<script.*?</script>|<style.*?</style>", "", page.read_text(), flags=re.DOTALL)
+        again = fourrates("detect", *files, "--state", state, *words)
+        yield found, again.out.splitlines(), unescape(re.sub("<.*?>", " ", seen))
+
+
+@pytest.mark.parametrize("words", [[], ["--by", "country"]])
+def test_every_report_dates_and_counts_an_open_drift_from_its_start(fourrates, payments, tmp_path, words):
+    folder, truth, _ = payments
+    for night, (found, lines, page) in enumerate(nights(fourrates, folder, tmp_path / "state", *words)):
+        worst = found["open"][0]
+        started, at = (worst[name][:16].replace("T", " ") for name in ("started_time", "time"))
+        assert any(f"since about {started}" in line for line in lines)
+        assert re.search(rf"Since about\s+{started}\s+found {at}, after ", page)
+        assert f"released around {started}." in page
+        assert f"compare the events since {started} with those before" in page
+        assert "iloc" not in page
+        own = truth[int(worst["segment"] == "DE") :: 2] if words else truth
+        events = own[: (min(11 + night, 14) * PER_DAY) // (2 if words else 1)]
+        size, least, name = re.search(
+            r"([\d,]+) rows since it started, (?:at least )?([\d,]+) of them (\w+)", page
+        ).groups()
+        off = abs(int(size.replace(",", "")) - (len(events) - worst["started"]))
+        assert off <= (0 if night else 4)  # the trace of the first night counts in bins
+        since_alarm, since_start = (events[worst[which] + 1 :].sum() for which in ("at", "started"))
+        assert name == "positives"
+        assert since_alarm <= int(least.replace(",", "")) <= since_start + (0 if night else 4)
+        assert "2026-10-01 00:00 to" in lines[-1]
+        assert lines[-1].endswith(" UTC")
+        assert found["last_time"].endswith("Z")
+        assert re.search(r"to 2026-10-\d\d \d\d:\d\d UTC:", page)
+
+
+def test_the_report_of_a_night_tells_its_events_from_those_before(fourrates, payments, tmp_path):
+    folder, _, _ = payments
+    first, *later, last = (page for _, _, page in nights(fourrates, folder, tmp_path / "state"))
+    assert "this run" not in first
+    for night, page in enumerate(later, 12):
+        assert f"this run: 1,000 events; the state has {night},000" in page
+        assert ": no new drift in this run." in page
+        assert re.search(r"\b0 alarms in 1,000 events of this run; 0\.0\d+ false ones expected\.", page)
+    assert ": no new drift in this run." in last
+    assert "What it looks like" not in last
+    assert "false ones expected" not in last
+
+
+def test_a_drift_in_the_one_file_of_a_night_has_its_rows_and_a_command(fourrates, payments, tmp_path):
+    folder, _, start = payments
+    days, log = sorted(folder.glob("*.csv")), tmp_path / "log.csv"
+    for count in (8, 12):  # a file that grows
+        rows = [line for day in days[:count] for line in day.read_text().splitlines()[1:]]
+        log.write_text("\n".join(["timestamp,y_true,y_pred,country", *rows]) + "\n")
+        ran = fourrates("detect", log, "--state", tmp_path / "state", "--report", tmp_path / "page.html", "--json")
+        assert ran.status == 0, ran.err
+    row = json.loads(ran.out)["open"][0]["started_row"]
+    assert abs(row - start) < 100
+    page = unescape((tmp_path / "page.html").read_text())
+    assert f"compare rows {row:,} to the last of {log}"[:60] in page
+    assert f".iloc[{row - 1}:]" in page
+
+
+def test_the_report_of_the_night_of_a_recovery_says_when_it_was_open(fourrates, payments, tmp_path):
+    folder, _, _ = payments
+    days, back, page = sorted(folder.glob("*.csv")), tmp_path / "back.csv", tmp_path / "page.html"
+    back.write_text(days[3].read_text().replace("-10-04T", "-10-15T"))
+    ran = fourrates("detect", *days, "--state", tmp_path / "state", "--json")
+    opened = json.loads(ran.out)["open"][0]
+    ran = fourrates("detect", back, "--state", tmp_path / "state", "--json", "--report", page)
+    (recovery,) = json.loads(ran.out)["findings"]
+    assert recovery["kind"] == "recovery"
+    drift, found, over = (
+        one[:16].replace("T", " ") for one in (opened["started_time"], opened["time"], recovery["started_time"])
+    )
+    text = re.sub("<.*?>", " ", page.read_text())
+    assert re.search(rf"Was open from\s+{drift}\s+to {over}; found after", text)
+    assert f"Leave the events since {drift} to {over} out of training data." in text
+    assert re.search(rf"Drift of\s+{found} ", text)

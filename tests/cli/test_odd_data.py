@@ -73,13 +73,13 @@ def test_rows_without_a_label_are_counted(fourrates, table):
     assert remarks(fourrates("detect", table(label=labels))) == ["1,000 of 3,000 rows skipped: no label"]
     preds = np.where(np.arange(SIZE) % 1000 == 5, "", table.sound["pred"])
     both = remarks(fourrates("detect", table(label=labels, pred=preds), "--bad", "skip"))
-    assert both == ["1,002 of 3,000 rows skipped: 1,000 have no label, 2 no prediction or key"]
+    assert both == ["1,002 of 3,000 rows skipped: 1,000 have no label, 2 are bad"]
 
 
 def test_no_label_at_all_is_refused_with_the_way_out(fourrates, table):
     ran = fourrates("detect", table(label=[""] * SIZE))
     assert ran.status == 2
-    assert "none of 3,000 rows has a label; where labels come later, --labels-from names their file" in ran.err
+    assert "none of 3,000 rows has a label; if labels arrive later, name their file with --labels-from" in ran.err
 
 
 def test_times_that_run_backwards_are_noticed_with_their_place(fourrates, table):
@@ -110,7 +110,7 @@ def test_a_threshold_that_nothing_passes_or_everything_is_noticed(fourrates, tab
 
 def test_one_class_only_is_noticed(fourrates, table):
     path = table(label=np.zeros(SIZE, int), pred=np.arange(SIZE) % 2)
-    assert remarks(fourrates("detect", path)) == ["every true label is 0: nothing can be said of the other classes"]
+    assert remarks(fourrates("detect", path)) == ["every true label is 0, so nothing is known of the other classes"]
     path = table(label=np.arange(SIZE) % 2, pred=np.zeros(SIZE, int))
     assert remarks(fourrates("detect", path)) == ["every prediction is 0; is this the right column (--pred)?"]
 
@@ -163,7 +163,7 @@ def test_the_classes_of_late_labels_come_from_the_data_and_what_is_left_over_is_
     predictions, labels = late
     ran = fourrates("detect", predictions, "--labels-from", labels)
     assert "classes from the data: ok, fraud; fraud, the rarer, is the positive one (--positive)" in ran.err
-    assert "1 prediction waits for a label, 1 label has no prediction, 1 label came twice" in ran.err
+    assert "1 prediction waits for a label, 1 label has no prediction, 1 label arrived twice" in ran.err
     assert "in 2,999 events" in ran.out
 
 

@@ -10,7 +10,8 @@ from rich.console import Console
 import fourrates as fr
 from fourrates.alerts import finding_alert
 from fourrates.baselines import DETECTORS
-from fourrates.cli.picture import WIDTH, Picture, bar, standing, warned_rates
+from fourrates.cli.lines import standing, warned_rates
+from fourrates.cli.picture import WIDTH, Picture, bar
 from fourrates.findings import Finding, RateState, Share, Shift
 from fourrates.plain import finding_record
 from fourrates.watch import Watch
@@ -52,7 +53,7 @@ def test_every_detector_is_drawn_before_its_first_event_and_after_each_drift(kin
                 drifts += 1
     assert drifts
     text = drawn(picture)
-    assert "  drift      " in text
+    assert "s drifted: " in text
     assert "nan" not in text
     for name in detector.rates:
         assert name in text
@@ -141,8 +142,9 @@ def test_what_becomes_of_a_drift_and_shifts_are_told_as_such():
     shift = Shift(at=60, started=55, before=Share(0.3, 0.2, 0.4, 90), after=Share(0.5, 0.4, 0.6, 9))
     picture.shift(finding_record(shift, utc=False))
     text = drawn(picture)
-    assert "event 40  drift      tpr ↓ 0.900 → 0.500, since about event 30" in text
-    assert "event 45  confirmed  tpr ↓ 0.900 → 0.500" in text
-    assert "event 50  recovered  tpr ↑ 0.500 → 0.900" in text
-    assert "event 60  shift      share of positives 0.300 → 0.500" in text
+    drifted = "s drifted: tpr (positives caught) fell from 0.900 to about 0.500"
+    assert f"{drifted}. Since about event 30, found at event 40" in text
+    assert "s has drifted, now confirmed: tpr (positives caught) " in text
+    assert "s recovered: tpr (positives caught) 0.900. Found at event 50" in text
+    assert "event 60  the class mix shifted, share of positives 0.300 → 0.500" in text
     assert "1 drift," in text

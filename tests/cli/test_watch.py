@@ -140,7 +140,7 @@ def test_bad_lines_end_it_with_the_line_named(fourrates):
     assert ran.status == 2
     assert "standard input, line 3: 'x' in column 'y_pred' is not one of the labels 0, 1" in ran.err
     ran = fourrates("watch", "-", input="y_true,y_pred\n1,1\n1\n")
-    assert "standard input, line 3: 1 fields where 2 belong" in ran.err
+    assert "standard input, line 3: 1 fields instead of 2" in ran.err
 
 
 @pytest.mark.slow

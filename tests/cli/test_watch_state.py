@@ -146,7 +146,7 @@ def test_a_damaged_state_is_refused_whatever_is_wrong_with_it(tmp_path):
                 Checkpoint.from_bytes(pack(kind, {**content, name: value}, **sections))
             except InputError:
                 continue
-            assert name in ("origin", "source", "position", "format", "warning", "budget"), (name, value)
+            assert name in ("origin", "source", "position", "format", "warning", "asked"), (name, value)
 
 
 @pytest.mark.slow

@@ -258,7 +258,7 @@ def test_a_drift_that_came_with_a_shift_says_so():
         assert (shift.at, shift.started) == (drift.at, drift.started)
         assert shift.after.value > shift.before.value
         assert str(drift).endswith(f"; positives {shift.before.value:.3f} -> {shift.after.value:.3f}")
-        assert plain.with_shift(drift)["positives"]["after"]["n"] == shift.after.n
+        assert plain.finding_record(drift, utc=True)["positives"]["after"]["n"] == shift.after.n
 
 
 def test_both_recalls_are_named_where_both_moved_and_one_where_one_did():

@@ -223,12 +223,6 @@ def test_levels_and_decays_may_differ_by_rate():
 
 
 @pytest.mark.slow
-def test_bonferroni_divides_by_rates_and_sides():
-    detector = fr.LFR(correction="bonferroni", sides={"tpr": "down"})
-    detector.update_many([1] * 30, [1, 1, 0] * 10)
-    assert detector.rates["tpr"].detect == null.bounds(30, 20, 1e-5 / 7)
-
-
 @pytest.mark.slow
 def test_several_decays_share_one_guarantee():
     # 200 stable streams of 5,000: an alarm a step and side at most at the level, however many decays share it.
@@ -285,7 +279,6 @@ def test_the_papers_scenarios_come_out_as_in_the_prototype(name):
         ({"detect": {"ppv": 0.1}}, r"ppv: warn 0.01 is not larger than detect 0.1"),
         ({"sides": "left"}, r"sides 'left' of tnr is not one of \('both', 'down', 'up'\)"),
         ({"null": "bayes"}, r"null 'bayes' is not one of"),
-        ({"correction": "holm"}, r"correction 'holm' is not one of"),
         ({"detect": 2e-9, "decay": (0.8, 0.9, 0.95)}, r"detect, as shared, .* is not in"),
         ({"labels": (1,)}, r"1 labels; at least two"),
         ({"labels": (0, 1, True)}, r"label True at position 2 of labels is there twice"),

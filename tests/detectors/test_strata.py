@@ -86,7 +86,7 @@ def test_a_record_with_seven_strata_has_at_most_2200_bytes():
 @pytest.mark.parametrize(
     ("given", "strata", "message"),
     [
-        (7, None, "this detector has 7 strata: say by strata="),
+        (7, None, "this detector has 7 strata; strata= must give"),
         (7, [7], "whole numbers from 0 to 6"),
         (7, [-1], "whole numbers from 0 to 6"),
         (7, [0.5], "whole numbers from 0 to 6"),

@@ -111,7 +111,7 @@ def test_kinds_of_messages_may_take_turns_and_keep_their_order():
         ({"y_true": 1, "y_pred": None}, "the value in column 'y_pred' is missing"),
         (b'{"y_true": NaN, "y_pred": 1}', "neither JSON nor Arrow"),
         ({"y_true": [1, 0], "y_pred": [1]}, "columns of different lengths: y_true 2, y_pred 1"),
-        ({"y_true": [1, 0], "y_pred": 1}, "1 in column 'y_pred' where other columns have lists"),
+        ({"y_true": [1, 0], "y_pred": 1}, "1 in column 'y_pred' while other columns have lists"),
         (b'{"y_true": 1, "y_pred": 1}, {"y_true": 1, "y_pred": 1}', "neither JSON nor Arrow"),
         (b'{"a":' * 100_000, "neither JSON nor Arrow"),
     ],
@@ -241,7 +241,7 @@ def test_portions_do_not_matter():
         ("http://broker/topic", "is not written like kafka://"),
         ("kafka://broker/topic?grupo=x", "no setting 'grupo'"),
         ("kafka://broker/topic?start=now", "neither earliest nor latest"),
-        ("kafka://broker/topic?drifts=topic", "cannot take in what is found in it"),
+        ("kafka://broker/topic?drifts=topic", "cannot take in its own findings"),
         ("kafka://broker/topic?config=/nowhere", "/nowhere: no such file"),
     ],
 )

@@ -213,7 +213,7 @@ def test_damaged_bytes_are_refused(where):
         assert standing(read) == whole  # a bit that nobody reads
     kept.log.values.reverse()
     module.cache.clear()
-    with pytest.raises(ValueError, match="does not lead to what its head names"):
+    with pytest.raises(ValueError, match="does not lead to its head"):
         Shard.restore(kept, DETECTOR, 1)
 
 

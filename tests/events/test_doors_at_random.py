@@ -18,7 +18,7 @@ import pytest
 from awkward import KEYS, LABELS, SCORES, TIMES
 
 from fourrates import io
-from fourrates.events.batch import Table
+from fourrates.events.batch import Batch, Table
 from fourrates.io import Tail
 
 pytest.importorskip("starlette")
@@ -29,9 +29,14 @@ from fourrates.serve.config import MonitorConfig
 
 RECEIVED = 1.9e9
 ARROW = "application/vnd.apache.arrow.stream"
+PROBABILITIES = [0.2, 1, "0.05", True, 0, 1.5, -0.1, 1e-30, None, "x", "", "0,5", "nan", "1e-2"]
+DRAWN = "label_probability", "other_probability"
 POOLS = {"y_true": LABELS, "y_pred": LABELS, "score": SCORES, "at": [*TIMES, 2**63, "9999-12-31T23:59:59"], "k": KEYS}
+POOLS |= dict.fromkeys(DRAWN, PROBABILITIES)
 USUAL = {"y_true": [0, 1], "y_pred": [0, 1], "score": [0.2, 0.7], "at": ["2026-09-01", "13/09/2026"], "k": ["a", "b"]}
+USUAL |= {DRAWN[0]: [0.3, 0.04], DRAWN[1]: [0.04, 0.3]}
 ROLES = {"truth": "y_true", "pred": "y_pred", "score": "score", "time": "at", "by": "k"}
+ROLES |= {"probability": DRAWN[0], "other": DRAWN[1]}
 KEPT = {
     "any": lambda value: True,
     "text": lambda value: isinstance(value, str),
@@ -59,6 +64,8 @@ def drawn(seed):
     for name in ("at", "k"):
         if draw.random() < 0.4:
             del columns[name]
+    if draw.random() < 0.7:
+        columns = {name: column for name, column in columns.items() if name not in DRAWN}
     if "at" in columns:  # which of the two is first is known from the beginning
         columns = {
             name: [first, *column] for (name, column), first in zip(columns.items(), (1, *[None] * 9), strict=False)
@@ -78,9 +85,17 @@ def time_of(times, at):
 
 def rows_of(batch, names):
     return [
-        (truth, pred, time_of(batch.times, at), None if batch.keys is None else names[batch.keys[at]])
-        for at, (truth, pred) in enumerate(zip(batch.truths.tolist(), batch.preds.tolist(), strict=True))
+        (truth, (pred, *drawn), time_of(batch.times, at), None if batch.keys is None else names[batch.keys[at]])
+        for at, (truth, pred, drawn) in enumerate(
+            zip(batch.truths.tolist(), batch.preds.tolist(), draws_of(batch), strict=True)
+        )
     ]
+
+
+def draws_of(batch):
+    """For each event the ratio of its probabilities and how many it represents, if it was drawn for labelling."""
+    columns = [] if batch.strata is None else [batch.strata.tolist(), batch.volumes.tolist()]
+    return [*zip(*columns, strict=True)] if columns else [()] * batch.truths.size
 
 
 def whole(source, columns):
@@ -138,7 +153,7 @@ def by_number(story):
 def served(body, kind, columns, plan=None):
     """What becomes of the rows of a request."""
     size, limits = len(columns["y_true"]), Limits(100, 1 << 20)
-    plan = plan or Plan(MonitorConfig(by=["k"] if "k" in columns else []))
+    plan = plan or planned(columns)
     table = read_table(body, kind, plan.by, limits)
     batch, rejected = make_batch(KINDS["events"], table, plan, RECEIVED, limits=limits, skip=True, shown_rows=size)
     bad = {row.row: (row.code, row.problem) for row in rejected}
@@ -146,13 +161,29 @@ def served(body, kind, columns, plan=None):
     names = [str(json.loads(name)[0]) for name in batch.segments]
     seconds = batch.time_column() if batch.times else [RECEIVED] * size
     times = [None if one == RECEIVED else str(np.datetime64(round(1e6 * one), "us")) for one in seconds]
-    good = iter(zip(batch.truths, batch.preds, times, [names[key] for key in keys] or [None] * size, strict=False))
+    truths, preds, drawn = batch.codes("truths"), batch.codes("preds"), batch.probabilities()
+    events = Batch(truths, preds, "", np.arange(truths.size))
+    draws = draws_of(events if drawn is None else events.sampled(drawn.by_class(preds)))
+    segments = [names[key] for key in keys] or [None] * size
+    good = iter(
+        zip(
+            truths,
+            [(pred, *draw) for pred, draw in zip(preds.tolist(), draws, strict=True)],
+            times,
+            segments,
+            strict=False,
+        )
+    )
     return [bad.get(row) or next(good) for row in range(size)]
+
+
+def planned(columns):
+    return Plan(MonitorConfig(by=["k"] if "k" in columns else [], sampled=DRAWN[0] in columns))
 
 
 def as_served(story, columns):
     """A story with times called `time`, those that are far ahead rejected."""
-    ahead = "{} in column 'time' is not a time up to now, in seconds since 1970".format
+    ahead = "{} in column 'time' is later than now; times are ISO 8601 or seconds since 1970".format
     late = np.datetime64(int(RECEIVED) + 86_400, "s")
     return [
         ("bad_time", ahead(shown(columns["at"][at])))
@@ -207,7 +238,7 @@ def test_a_table_means_the_same_at_every_door_and_cut_anywhere(seed, tmp_path):
         assert served(json.dumps(body).encode(), "application/json", columns) == as_served(wanted, columns)
         lines = text.replace(b'"at": ', b'"time": ')
         assert served(lines, "application/x-ndjson", columns) == as_served(wanted, columns)
-        plan, one = Plan(MonitorConfig(by=["k"] if "k" in columns else [])), {name: [0] for name in columns}
+        plan, one = planned(columns), {name: [0] for name in columns}
         each = [served(line, "application/x-ndjson", one, plan)[0] for line in lines.splitlines()]
         assert each == as_served(wanted, columns)
         if not any(isinstance(value, list) for value in values):  # which make it a message of columns

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
-from awkward import CASES, LABELS, NAMES, from_frame
+from awkward import CASES, LABELS, NAMES, VERSIONS, from_frame, meaning, names_of
 
 import fourrates as fr
 from fourrates import io
@@ -27,12 +27,8 @@ BASE = {"y_true": 1, "y_pred": 0}
 IDS = [f"{column} {value!r:.30}" for column, value in CASES]
 
 
-def names_of(column):
-    return NAMES | {"at": {"time": "at"}, "k": {"by": "k"}}.get(column, {})
-
-
 def from_file(path, names):
-    """The codes, time and key of the only row of a file, or why it was not read."""
+    """What the only row of a file means, or why it was not read."""
     events = io.read(str(path), columns=io.Columns(**names))
     try:
         batches = [*events]
@@ -42,8 +38,7 @@ def from_file(path, names):
     if not batches:
         return "unlabelled"
     (batch,) = batches
-    key = None if batch.keys is None else events.keys[batch.keys[0]]
-    return int(batch.truths[0]), int(batch.preds[0]), None if batch.times is None else str(batch.times[0]), key
+    return meaning(batch, events.keys)
 
 
 def fits_arrow(value):
@@ -54,7 +49,7 @@ def as_table(row):
     return pa.table({name: [value] for name, value in row.items()})
 
 
-@pytest.mark.parametrize(("column", "value"), CASES, ids=IDS)
+@pytest.mark.parametrize(("column", "value"), CASES + VERSIONS, ids=[*IDS, *map(str, VERSIONS)])
 @pytest.mark.parametrize("kind", ["jsonl", "parquet", "arrow"])
 def test_a_file_means_what_a_frame_means(kind, column, value, tmp_path):
     row, path = BASE | {column: value}, tmp_path / f"one.{kind}"

@@ -27,21 +27,28 @@ class Dispersion:
     def __init__(self):
         self.residuals, self.variances, self.blocks = [], [], []  # blocks of 8: what they hold, in quarters
         self.squares, self.pairs, self.variance = [0.0] * len(BLOCKS), [0] * len(BLOCKS), 0.0
+        self.rounded = 0.0  # off the last block, and part of the next
 
-    def note(self, residual, variance=None, known=None):
-        """One observation: right or not; or what is beyond expectation, with its variance, or one that is known."""
+    def note(self, residual, variance=None, known=None, exact=False):
+        """One observation: right or not; or what is beyond expectation, with its variance, or one that is known.
+
+        If exact, a pair of blocks has the variance of its own observations.
+        """
         self.residuals.append(residual)
         self.variances.append(variance)
         if len(self.residuals) % 8:
             return
-        self.blocks.append(math.floor(4 * sum(self.residuals[-8:]) + 0.5))
+        held = sum(self.residuals[-8:]) + self.rounded
+        self.blocks.append(math.floor(4 * held + 0.5))
+        self.rounded = held - self.blocks[-1] / 4 if exact or known is not None else 0.0
         if variance is not None and known is None:  # that of the latest blocks, on average
             self.variance += (sum(self.variances[-8:]) / 8 - self.variance) / min(len(self.blocks), NUMBERS["AVERAGED"])
             known = max(self.variance, 1e-9)
         for b, size in enumerate(BLOCKS):
             if len(self.residuals) % (2 * size) == 0:
                 first, second = sum(self.blocks[-size // 4 : -size // 8]) / 4, sum(self.blocks[-size // 8 :]) / 4
-                self.close(b, 2 * size, first - second, first + second, known)
+                self.close(b, 2 * size, first - second, first + second,
+                           sum(self.variances[-2 * size:]) / (2 * size) if exact else known)  # fmt: skip
 
     def close(self, b, size, difference, both, variance):
         expected = both * (size - both) / (size - 1) if variance is None else size * variance
@@ -104,6 +111,7 @@ class Recall:
         self.tolerance = tolerance
         self.n = self.ones = self.due = self.last = 0
         self.lanes, self.dispersion = Lanes(), Dispersion()
+        self.base, self.row = 0.0, None
         self.moved, self.condition, self.settled, self.back = 0, "normal", False, 0.0
         self.normal, self.away = (0, 0), (0, 0)
 
@@ -134,6 +142,12 @@ class Recall:
     def as_seen(self, rate):
         """A true rate as it usually is among labelled events."""
         return self.drawn(rate, self.usual + NUMBERS["ODDS"] // 2) if self.sampled else rate
+
+    def rate_of(self, n, ones):
+        """A rate, with half a right and half a wrong one more, as they are drawn."""
+        odds = self.ratio(self.usual + NUMBERS["ODDS"] // 2) if self.sampled else 1.0
+        half = 0.5 / (1 - self.base + self.base * odds)
+        return (ones + half) / (n + half + half * odds)
 
     def number_seen(self, rate, n):
         """How many of the observations that are seen tell as much."""
@@ -180,7 +194,7 @@ class Recall:
     def normal_rate(self):
         """The edge of normal that it crossed."""
         n, ones = self.of_normal()
-        return self.edge((ones + 0.5) / (n + 1))
+        return self.edge(self.rate_of(n, ones))
 
     def edge(self, rate):
         return min(max(rate + self.moved * self.tolerance, 1e-9), 1 - 1e-9) if self.tolerance else rate
@@ -201,8 +215,7 @@ class Recall:
         return min(max(rate, 1e-7), 1 - 1e-7)
 
     def normal_in(self, s):
-        n, ones = self.of_normal()
-        rate = (ones + 0.5) / (n + 1)
+        rate = self.rate_of(*self.of_normal())
         if self.sampled:
             return self.drawn(rate, s)
         return rate if len(self.strata) == 1 else self.moved_rate(s, log_odds(rate) - log_odds(self.mean()))
@@ -220,17 +233,17 @@ class Oracle:
             recall.sampled, recall.sign, recall.given_seen = sampled, sign, recall.given * (not sampled)
         self.learning = learning
         self.classes, self.sides, self.fixed = classes, sides, dispersion
-        self.lag = np.float32(rules.LAG if classes == 2 else rules.LAG_OF_MANY)
+        lag = rules.LAG_OF_SAMPLED if sampled else rules.LAG if classes == 2 else rules.LAG_OF_MANY
+        self.lag = np.float32(lag)
         joins = mix == "alarm" and classes == 2 and sides != "up" and watched is None
         self.watched = watched or [True] * classes
         self.watches_confusions = (
             watched is None and classes > 2 and sides != "up" and not (tolerance or learning or (strata or 1) > 1)
         )
         part = 1 - rules.JOINT_SHARE if joins else 1 - rules.CONFUSION_SHARE if self.watches_confusions else 1.0
-        lag = float(rules.LAG if classes == 2 else rules.LAG_OF_MANY)
-        self.table = alternatives(classes, float(arl), lag, sides, part, sum(watched) if watched else None).astype(
-            float
-        )
+        self.table = alternatives(
+            classes, float(arl), float(lag), sides, part, sum(watched) if watched else None
+        ).astype(float)
         self.observed, self.cells = [0] * classes, [[] for _ in range(classes)]  # confusions, by class and prediction
         for c in range(classes):
             self.forget_confusions(c)
@@ -252,6 +265,7 @@ class Oracle:
         self.taken, self.shared, self.joint = 0, Lanes(), Lanes()
         for i in range(min(self.events % 8, len(self.shared_dispersion.residuals))):
             self.shared_dispersion.residuals[-1 - i] = 0.0
+        self.shared_dispersion.rounded = 0.0
         self.clear_confusions()
         for recall in self.recalls:
             recall.lanes, recall.due, recall.last, recall.back, recall.latest = Lanes(), 0, 0, 0.0, np.zeros((2, 4))
@@ -272,7 +286,7 @@ class Oracle:
         """Bring the base of a recall up to date, and what its ratios are."""
         recall = self.recalls[c]
         (n, ones), wait = recall.known(), recall.n * self.lag
-        recall.base = (ones + 0.5) / (n + 1)
+        recall.base = recall.rate_of(n, ones)
         recall.given_seen = recall.number_seen(recall.base, recall.given)
         wait += 0 if recall.moved else recall.given_seen * rules.GIVEN_LAG
         recall.due = np.float32(recall.n + max(1.0, wait))
@@ -324,7 +338,7 @@ class Oracle:
 
     def step(self, truth, pred, stratum=0):
         """One event; what it showed, as (kind, {class: (n, right) now}), and the evidence it left."""
-        recall, right = self.recalls[truth], int(truth == pred)
+        recall, right, before = self.recalls[truth], int(truth == pred), self.evidence
         recall.note_odds(stratum)
         if recall.n >= recall.due:
             self.refresh(truth)
@@ -356,8 +370,8 @@ class Oracle:
             else:
                 told = told and (recall.sampled or recall.strata[stratum, 0] > 8)
                 seen = recall.as_seen(recall.base)
-                recall.dispersion.note((right - base) * told, variance, seen * (1 - seen))
-            self.shared_dispersion.note((right - base) * told, variance * told)
+                recall.dispersion.note((right - base) * told, variance * told, seen * (1 - seen), recall.sampled)
+            self.shared_dispersion.note((right - base) * told, variance * told, None, recall.sampled)
         shifted = self.watches_mix and self.step_mix(truth, recall.row[part, WEIGHT], ratios[part])
         decision = None
         if recall.moved:
@@ -372,7 +386,7 @@ class Oracle:
             recall.strata[stratum] += 1, right
         found, named = [], []
         confused = self.confuse(truth, pred) if self.watches_confusions and not recall.moved else 0.0
-        if self.evidence + confused >= self.threshold:
+        if self.counted(before) + confused >= self.threshold:
             found, named = self.alarm()
         if decision and truth not in named:
             found += self.decided(truth, *decision)
@@ -380,6 +394,16 @@ class Oracle:
             self.mix, self.mix_n, self.mix_ones, self.mix_due, self.joint = Lanes(), 0, 0, 0, Lanes()
             found.append(("shift", {}))
         return found
+
+    def counted(self, before):
+        """All evidence; of sampled events as it is after a mean jump, by the part of the budget in use."""
+        if not self.recalls[0].sampled:
+            return self.evidence
+        begun = [recall.row[OWN, WEIGHT].sum() if recall.row is not None else 0.0
+                 for recall, watched in zip(self.recalls, self.watched, strict=True) if watched]  # fmt: skip
+        share = max(np.mean(begun) / max(max(begun), 1e-30), 1 / len(begun))
+        jump = self.evidence / before if before > 0 else 1.0
+        return self.evidence * ((jump - 1) / math.log(jump) if jump > 1 else 1.0) / share
 
     def confuse(self, truth, pred):
         """Evidence that this class is taken for that one more often, after an observation of it."""

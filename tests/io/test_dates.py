@@ -3,6 +3,7 @@
 import gzip
 import json
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -10,6 +11,7 @@ import fourrates as fr
 from fourrates import io
 from fourrates.events.clock import Clock
 from fourrates.io import Columns, InputError, Tail
+from fourrates.io.tail import Format
 
 START = np.datetime64("2026-09-01T00:05", "us")
 MOMENTS = START + np.arange(40) * np.timedelta64(13, "h")  # into the third week
@@ -141,14 +143,14 @@ def test_what_was_learned_holds_for_later_rows_and_after_a_restart():
     found = [*tail.feed(b"".join(lines[:31]))]
     again = io.read([], columns=Columns(time="time"))
     resumed = Tail(again, "log.csv")
-    resumed.restore(json.loads(json.dumps(tail.to_dict())))
+    saved = msgspec.to_builtins(tail.format)
+    resumed.restore(msgspec.convert(json.loads(json.dumps(saved)), Format))
     for line in (b"0,0,10/02/2026 00:00:00\n", b"1,1,10/03/2026 00:00:00\n"):
         found += resumed.feed(line)
     assert [str(batch.times[-1])[:10] for batch in found[-2:]] == ["2026-10-02", "2026-10-03"]
-    damaged = tail.to_dict()
-    damaged["columns"]["dates"] = "year"
-    with pytest.raises(InputError):
-        Tail(io.read([]), "log.csv").restore(damaged)
+    saved["columns"]["dates"] = "year"
+    with pytest.raises(ValueError, match="dates"):
+        msgspec.convert(saved, Format)
 
 
 def test_late_labels_may_have_dates_of_their_own():
@@ -166,5 +168,16 @@ def test_dates_in_a_column_of_another_name_are_hinted_at():
     assert next(iter(io.read(other, say=said.append))).times is None
     assert said == [
         "labels in column 'y_true', predictions in column 'y_pred'",
-        "no times are read; dates stand in column 'Datum' (--time)",
+        "no times are read; dates are in column 'Datum' (--time)",
     ]
+
+
+def test_when_labels_were_known_is_read_from_a_column_that_says_so():
+    size = MOMENTS.size
+    predictions = {"id": [*range(size)], "y_pred": [0, 1] * (size // 2), "time": written("dots")}
+    labels = {"id": [*range(size)], "y_true": [0, 1] * (size // 2)}
+    found = fr.detect(predictions, labels_from=labels | {"known_at": written("dots")}, id="id")
+    assert found.events == size
+    assert "times in column 'known_at'" in " ".join(found.said)
+    found = fr.detect(predictions, labels_from=labels | {"booked": written("dots")}, id="id")
+    assert "dates are in column 'booked' (name it known_at if labels were known then)" in " ".join(found.said)

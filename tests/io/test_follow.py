@@ -7,9 +7,10 @@ import shutil
 import time
 from contextlib import contextmanager
 
+import msgspec
 import pytest
 
-from fourrates.io import Follower, InputError, Position
+from fourrates.io import Follower, Position
 
 
 @pytest.fixture
@@ -19,6 +20,11 @@ def log(tmp_path):
 
 def follow(path, position=None, **options):
     return Follower(str(path), position, **{"linger": 0.0} | options)
+
+
+def again(position):
+    """A position that was saved and loaded."""
+    return msgspec.convert(json.loads(json.dumps(msgspec.to_builtins(position))), Position)
 
 
 def drain(follower, seconds=0.0):
@@ -127,7 +133,7 @@ def test_a_line_cut_in_two_by_a_truncation_is_whole(log, restart):
         assert drain(follower) == []
         position = follower.position
         if restart:
-            follower = follow(log, Position.from_dict(position.to_dict()))
+            follower = follow(log, again(position))
         write(log, "56")
         assert drain(follower) == [b"123456"]
         follower.close()
@@ -139,7 +145,7 @@ def test_a_file_that_is_copied_and_emptied_before_a_line_of_it_was_read_is_read_
     follower = follow(log)
     assert follower.open()
     if restart:
-        position = Position.from_dict(follower.position.to_dict())
+        position = again(follower.position)
         follower.close()
     copytruncate(log, 1)
     write(log, "c")
@@ -154,7 +160,7 @@ def test_a_file_emptied_and_then_renamed_between_two_looks_loses_nothing(log, re
     write(log, "a", "b")
     follower = follow(log)
     assert drain(follower) == [b"a", b"b"]
-    position = Position.from_dict(follower.position.to_dict())
+    position = again(follower.position)
     time.sleep(0.01)
     write(log, "c")
     copytruncate(log, 1)
@@ -201,7 +207,7 @@ def test_a_hole_is_skipped_when_a_restart_comes_in_the_middle_of_it(log, monkeyp
     for _ in range(20):
         if (piece := follower.read()) is not None:
             lines.append(piece.lines)
-        position = Position.from_dict(follower.position.to_dict())
+        position = again(follower.position)
         follower.close()
         follower = follow(log, position)
     follower.close()
@@ -221,7 +227,7 @@ def test_an_old_file_that_was_left_is_not_read_again_when_something_is_added_to_
     write(f"{log}.1", "too late")
     write(f"{log}.2", "older")
     if restart:
-        position = Position.from_dict(follower.position.to_dict())
+        position = again(follower.position)
         follower.close()
         follower = follow(log, position)
     write(log, "b")
@@ -278,7 +284,7 @@ def test_a_reader_that_starts_again_goes_on_where_it_was(log, change):
     write(log, "header", *range(5))
     with follow(log) as follower:
         assert len(drain(follower)) == 6
-        position = Position.from_dict(follower.position.to_dict())
+        position = again(follower.position)
     wanted = numbered(5, 8)
     told = []
     if change == "nothing":
@@ -371,7 +377,7 @@ def test_any_order_of_writes_rotations_reads_and_restarts_gives_every_line_once(
             if (piece := follower.read()) is not None:
                 got += piece.lines[:-1].split(b"\n")
         elif step < 0.85 and restarts:
-            position = Position.from_dict(json.loads(json.dumps(follower.position.to_dict())))
+            position = again(follower.position)
             follower.close()
             follower = follow(rotated.log, position)
         elif step >= 0.85:
@@ -392,11 +398,11 @@ def test_any_order_of_writes_rotations_reads_and_restarts_gives_every_line_once(
     [
         {"offset": -1},
         {"offset": "1"},
-        {"head": "00" * 1025},
+        {"head": "AAAA" * 400},
         {"head": "zz"},
         {"path": "a\0b"},
         {"switched": [["a", "b"]]},
-        {"last": "00" * 65},
+        {"last": "AAAA" * 22},
         {"passed": [1] * 9},
         {"passed": 3},
         {"copied": 1},
@@ -408,11 +414,11 @@ def test_a_position_that_makes_no_sense_is_refused(log, change):
     write(log, "a")
     with follow(log) as follower:
         drain(follower)
-        saved = follower.position.to_dict()
-    with pytest.raises(InputError, match="damaged"):
-        Position.from_dict({**saved, **change})
-    with pytest.raises(InputError, match="damaged"):
-        Position.from_dict({name: saved[name] for name in saved if name not in change})
+        saved = msgspec.to_builtins(follower.position)
+    with pytest.raises(ValueError, match=r"position|Expected|Invalid"):
+        msgspec.convert({**saved, **change}, Position)
+    with pytest.raises(ValueError, match="missing required field"):
+        msgspec.convert({name: saved[name] for name in saved if name not in change}, Position)
 
 
 @pytest.mark.parametrize("kind", ["folder", "loop", "pipe"])
@@ -471,7 +477,7 @@ def test_a_file_that_a_link_led_to_for_a_moment_is_read_in_its_turn_also_after_a
             log.unlink()
             log.symlink_to(files[number])
             assert drain(follower) == []  # the writer may still have the first one open
-        position = Position.from_dict(json.loads(json.dumps(follower.position.to_dict())))
+        position = again(follower.position)
     with follow(log, position) as follower:
         assert drain(follower) == numbered(1, 3)
 
@@ -488,7 +494,7 @@ def test_files_that_a_link_led_to_unseen_are_read_by_the_dates_in_their_names(tm
     follower = follow(log)
     assert drain(follower) == numbered(1, 2)
     if restart:
-        position = Position.from_dict(json.loads(json.dumps(follower.position.to_dict())))
+        position = again(follower.position)
         follower.close()
     for file in others:
         write(file, "of another log")

@@ -203,12 +203,13 @@ def test_rows_without_a_label_are_skipped_and_bad_rows_reject_unless_skipped(tmp
     [
         ("label,prediction\n1,1\n\n0,maybe\n", "line 4: 'maybe' in column 'prediction' is not one of the labels 0, 1"),
         ('label,prediction,why\n1,1,"two\nlines"\n0,2,\n', "line 4: '2' in column 'prediction' is not one of"),
-        ("label,prediction\n1,1\n1,1,1\n", "line 3: 3 fields where 2 belong"),
-        ("label,prediction\n1,1\n1\n", "line 3: 1 fields where 2 belong"),
+        ("label,prediction\n1,1\n1,1,1\n", "line 3: 3 fields instead of 2"),
+        ("label,prediction\n1,1\n1\n", "line 3: 1 fields instead of 2"),
         ("label,prediction\nham,spam\n", "if these are the labels: --classes ham,spam"),
         ("label,prediction\n", "a header and no rows"),
         ("a,b,c\n1,1,1\n", r"which column holds the true labels \(--truth\)\? There are 'a', 'b', 'c'$"),
-        ("id,y_hat\n1,1\n", r"There are 'id', 'y_hat'; in a file of their own: detect --labels-from FILE$"),
+        ("id,y_hat\n1,1\n", r"There are 'id', 'y_hat'; in a second file: detect --labels-from FILE$"),
+        ("<!doctype html>\n<html>\n", r"There is only '<!doctype html>'; is it a table\?$"),
         ("label,b,c\n1,1,1\n", r"which column holds the predictions \(--pred, or --score\)\?"),
         ("label,label\n1,1\n", "column 'label' is there twice"),
         ('{"label": 1, "prediction": 1}\n{"label": 1\n', "line 2: not JSON"),
@@ -468,3 +469,28 @@ def test_json_lines_may_be_blank_and_have_nan_for_what_is_missing(tmp_path, monk
     assert together(batches) == ([1] * 9 + [0] + [1] * 9, [0] * 9 + [1] + [0] * 9)
     assert np.concatenate([batch.rows for batch in batches]).tolist() == [*range(1, 10), *range(11, 21)]
     assert (events.rows, events.skipped, events.warnings.unlabelled) == (20, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("short.csv", "label,prediction\n1,1\n1\n\n0,0,0\n0,1\n"),
+        ("bad.jsonl", '{"label": 1, "prediction": 1}\n{"label": 1\n\n[1, 1]\n{"label": 0, "prediction": 1}\n'),
+    ],
+)
+def test_lines_that_are_no_row_can_be_skipped(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text)
+    events = io.read(path, bad="skip")
+    tail = io.Tail(io.read("-", bad="skip"), name)
+    for source, batches in ((events, [*events]), (tail.events, [*tail.feed(text.encode())])):
+        assert [pred for batch in batches for pred in batch.preds.tolist()] == [1, 1]
+        assert [row for batch in batches for row in batch.rows.tolist()] == [1, 4]
+        assert source.data_warnings()["skipped"] == "2 of 4 rows skipped: 2 are bad"
+
+
+def test_a_stray_label_beside_scores_is_named_with_its_line(tmp_path):
+    path = tmp_path / "scores.csv"
+    path.write_text("label,score\nham,.1\nspam,.9\nham,.2\nn.a,.3\n")
+    with pytest.raises(io.InputError, match=r"line 5: 'n.a' is a label beside ham,spam, .*--classes ham,spam rejects"):
+        [*io.read(path, labels=None)]

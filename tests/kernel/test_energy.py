@@ -27,25 +27,14 @@ def by_definition(points, alpha, min_size):
 def test_the_best_split_is_that_of_the_definition(seed, rows, size, alpha, min_size):
     points = np.random.default_rng(seed).normal(size=(rows, size))
     points[rows // 2 :] += seed / 4
-    kept, work = np.empty((rows, rows)), np.empty((6, rows + 1))
-    energy.distances(points, alpha, kept)
     statistic, tau, kappa = by_definition(points, alpha, min_size)
-    for matrix in (kept, np.empty((0, 0))):
-        found = energy.best_split(points, matrix, np.arange(rows), alpha, min_size, work)
-        assert found == (pytest.approx(statistic, rel=1e-12), tau, kappa)
+    found = energy.best_split(points, alpha, min_size, np.empty((6, rows + 1)))
+    assert found == (pytest.approx(statistic, rel=1e-12), tau, kappa)
 
 
 def test_the_second_part_may_end_before_the_segment_does():
     # 60 rows, then 20 far away, then 60 like the first: against all that follows the middle would be diluted.
     random = np.random.default_rng(1)
     points = np.concatenate([random.normal(size=60), random.normal(5, size=20), random.normal(size=60)])[:, None]
-    _, tau, kappa = energy.best_split(points, np.empty((0, 0)), np.arange(140), 1.0, 10, np.empty((6, 141)))
+    _, tau, kappa = energy.best_split(points, 1.0, 10, np.empty((6, 141)))
     assert (tau, kappa) == (60, 80)
-
-
-def test_an_order_of_rows_is_split_as_the_rows_in_that_order():
-    random = np.random.default_rng(3)
-    points, order = random.normal(size=(40, 2)), random.permutation(40)
-    work = np.empty((6, 41))
-    there = energy.best_split(np.ascontiguousarray(points[order]), np.empty((0, 0)), np.arange(40), 1.0, 5, work)
-    assert energy.best_split(points, np.empty((0, 0)), order, 1.0, 5, work) == there

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from fourrates.streams import datasets
+from paper import datasets
 from paper.__main__ import main
 from paper.catalogue import ITEMS, choose
 from paper.public import Public

@@ -5,7 +5,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.svm import SVC
 
-from fourrates.streams import hyperplane, sea
+from paper.hyperplane import hyperplane
+from paper.sea import sea
 from paper.svm import BLOCK, RBF
 
 

@@ -5,10 +5,10 @@ import os
 import pytest
 
 from fourrates.evaluate import score, summarise
-from fourrates.streams import permuted
 from paper import numbers, settings, tables
 from paper.compare import Cell, count, share
 from paper.electricity import LAST, NEVER
+from paper.examples import permuted
 from paper.public import Public, loaded, rarer, watched
 from paper.settings import NAMES
 from paper.settings import PUBLIC as PUBLIC_NAMES

@@ -133,4 +133,5 @@ def test_the_core_needs_numpy_alone_and_the_command_line_says_what_it_lacks(tmp_
     subprocess.run([python, "-c", "import fourrates as fr; fr.LFR().update(1, 1)"], check=True, cwd=tmp_path)
     told = subprocess.run([python, "-m", "fourrates"], capture_output=True, text=True, cwd=tmp_path)
     assert told.returncode == 2
-    assert told.stderr == "fourrates: the command line needs click: pip install 'fourrates[cli]'\n"
+    hint = "pip install 'fourrates[cli]', or '.[cli]' in a checkout"
+    assert told.stderr == f"fourrates: the command line needs click: {hint}\n"

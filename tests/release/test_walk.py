@@ -14,7 +14,7 @@ PAGES = ("README.md", "docs/monday.md")
 
 @pytest.mark.skipif("FOURRATES_DIST" not in os.environ, reason="make dist builds what is tested here")
 def test_every_command_and_snippet_works_in_a_fresh_environment(tmp_path):
-    python = fresh(tmp_path / "venv", f"{only('*.whl').resolve()}[cli,plot]", "pandas")
+    python = fresh(tmp_path / "venv", f"{only('*.whl').resolve()}[cli,plot,serve]", "pandas")
     pages = [ROOT / page for page in PAGES]
     subprocess.run([python, ROOT / "tests/release/walk.py", *pages], check=True, cwd=tmp_path, timeout=900)
 

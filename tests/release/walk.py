@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 from pathlib import Path
 
 import numpy as np
@@ -132,10 +133,31 @@ def watch(line):
     assert b"0 events in" in err, f"the second run read again what the first had read: {err!r}"
 
 
+def serve(line):
+    """Start the service, wait until it answers, and end it."""
+    tell(f"  $ {line}")
+    with subprocess.Popen(
+        shlex.split(line, comments=True),
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        address = re.search(r"http://\S+", process.stdout.readline())
+        try:
+            assert address, f"no address from: {line}"
+            urllib.request.urlopen(f"{address[0]}/readyz", timeout=30).close()
+        finally:
+            process.send_signal(signal.SIGTERM)
+    assert process.returncode == -signal.SIGTERM, line  # it ends in order, and then as one that was asked to
+
+
 def command(line, hook):
     program, *words = shlex.split(line, comments=True)
     if line.startswith(INSTALLING):
         tell(f"  ({program}: this environment was made by it)")
+    elif words[:1] == ["serve"]:
+        serve(line)
     elif words[:1] == ["watch"]:
         line = re.sub(r"https://\S+", hook, line.partition("#")[0])
         watch(line if "--state" in line else f"{line} --state {hash(line)}.state")

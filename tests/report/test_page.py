@@ -19,7 +19,7 @@ from fourrates.baselines import DETECTORS
 from fourrates.plot import DRIFT, END, drawn, save_figure
 from fourrates.report import page
 from fourrates.report.facts import gather
-from fourrates.report.words import TITLES
+from fourrates.report.words import TITLES, Words
 from fourrates.streams import SCENARIOS, fraud
 from fourrates.watch import Watch
 from fourrates.watch.trace import Trace
@@ -166,6 +166,36 @@ def test_what_to_do_names_the_rows_and_whether_they_are_enough(tmp_path):
     assert rows == [f"{a},{b}" for a, b in zip(truth, pred, strict=True)][drift.started_row - 1 :]
 
 
+@pytest.mark.parametrize("seen", [21_000, 20_060, 1])
+def test_a_drift_that_a_rate_joined_is_dated_by_the_rate_it_leads_with(seen):
+    """tnr falls a little at 10,000 and tpr a lot at 20,000; also if an earlier run found both."""
+    random = np.random.default_rng(5)
+    size, at = 24_000, np.arange(24_000)
+    truth = random.integers(0, 2, size)
+    fallen = np.where(truth == 1, 0.6 * (at >= 20_000), 0.15 * (at >= 10_000))
+    times = np.datetime64("2026-01-01", "us") + np.cumsum(np.where(random.random(size) < 0.02, 3_000, 1)).astype(
+        "m8[s]"
+    )
+    frame = {"y_true": truth, "y_pred": truth ^ (random.random(size) < 0.1 + fallen), "timestamp": times}
+    run = Watch(fr.FourRates(100_000), trace=Trace)
+    for part in (slice(0, seen), slice(seen, size)):
+        events = io.read({name: column[part] for name, column in frame.items()})
+        found = [one for batch in events for one in run.update(batch)]
+    words = Words(gather(run, events, found), events)
+    assert words.moved(words.worst).startswith("tpr fell from 0.")
+    since = np.datetime64({one.name: one for one in words.tiles()}["Since about"].figure)
+    assert abs(since - times[20_000]) < np.timedelta64(3, "h")
+    roll_back, _, retrain, _ = words.advice()
+    assert str(since).replace("T", " ") in roll_back[1]
+    assert f"since about {str(since).replace('T', ' ')}" in str(run.now())
+    (rows,) = re.findall(r"([\d,]+) rows since it started", retrain[1])
+    assert abs(int(rows.replace(",", "")) - 4_000) < 150
+    resumed = Watch.from_bytes(run.to_bytes(), Trace)  # which has found nothing itself
+    assert ("Since about", str(since).replace("T", " ")) in [
+        one[:2] for one in Words(gather(resumed, events, []), events).tiles()
+    ]
+
+
 @pytest.mark.parametrize("name", DETECTORS)
 def test_every_detector_has_a_page(name):
     """A fall so deep that each of them finds it."""
@@ -262,7 +292,7 @@ def test_a_drift_that_was_withdrawn_is_listed_and_there_is_none():
     end = 1 + next(finding.at for finding in detector.findings if finding.kind == "withdrawal" and finding.closes)
     text, found = report((truth[:end], pred[:end]), fr.FourRates(500))
     assert found[-1].kind == "withdrawal"
-    assert headline(text) == "No drift: an alarm was withdrawn, the events since do not bear it out"
+    assert headline(text) == "No drift: an alarm was withdrawn, the events since do not support it"
     assert '<b class="good">○ Withdrawn</b>' in text
     assert "1 alarm in 605 events; 1.2 false ones expected; 1 withdrawn." in words_of(text)
 
@@ -411,6 +441,18 @@ def test_in_a_picture_nothing_overprints_and_recoveries_are_dashed_and_blue():
         lines = {line.get_label(): (line.get_color(), line.get_linestyle()) for line in panel.get_lines()}
         assert lines["alarm"] == (DRIFT, "-")
         assert lines["recovery"] == (END, "--")
+
+
+@pytest.mark.slow
+def test_a_figure_is_saved_in_the_form_of_its_name(tmp_path):
+    run = Watch(fr.FourRates(reference=[[900, 100], [200, 800]]), trace=Trace)
+    found = run.update({"y_true": [1] * 60, "y_pred": [0] * 60})
+    for suffix, magic in (("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")):
+        path = tmp_path / f"rates.{suffix}"
+        save_figure(run, found, path)
+        assert path.read_bytes().startswith(magic)
+    with pytest.raises(io.InputError, match=r"ends in \.png, \.svg or \.pdf"):
+        save_figure(run, found, tmp_path / "rates.doc")
 
 
 @pytest.mark.slow

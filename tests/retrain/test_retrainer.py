@@ -303,9 +303,9 @@ def test_predictions_beyond_the_bound_are_dropped_oldest_first():
     retrainer = Retrainer(GaussianNB(), fr.LFR(), max_pending=5).fit(X[:200], y[:200])
     retrainer.predict(X[:4], ids=range(4))
     retrainer.predict(X[4:8], ids=range(4, 8))
-    assert (retrainer.pending, retrainer.join.displaced) == (5, 3)
+    assert (retrainer.pending, retrainer.join.counts["displaced"]) == (5, 3)
     retrainer.observe([1, 7, 3], y[[1, 7, 3]])
-    assert (retrainer.pending, retrainer.events, retrainer.join.late_labels) == (3, 2, 1)
+    assert (retrainer.pending, retrainer.events, retrainer.join.counts["late_labels"]) == (3, 2, 1)
 
 
 @every
@@ -327,7 +327,7 @@ def test_what_waits_longer_than_the_longest_wait_leaves():
     retrainer = Retrainer(GaussianNB(), fr.LFR(), max_wait=10).fit(X[:200], y[:200])
     retrainer.predict(X[:3], ids=["a", "b", "c"], times=[0, 5, 20])
     retrainer.observe(["a", "b", "c"], y[:3], times=21)
-    assert (retrainer.events, retrainer.join.expired, retrainer.join.late_labels) == (1, 2, 2)
+    assert (retrainer.events, retrainer.join.counts["expired"], retrainer.join.counts["late_labels"]) == (1, 2, 2)
 
 
 def test_what_comes_twice_counts_once():
@@ -338,7 +338,7 @@ def test_what_comes_twice_counts_once():
     retrainer.observe(["a"], [1])
     assert retrainer.models[-1].n == retrainer.events == 1
     assert (retrainer.pending, retrainer.join.waiting_labels) == (1, 1)
-    assert (retrainer.join.repeated_predictions, retrainer.join.repeated_labels) == (1, 2)
+    assert (retrainer.join.counts["repeated_predictions"], retrainer.join.counts["repeated_labels"]) == (1, 2)
 
 
 def test_an_error_of_the_model_in_the_midst_of_late_labels_loses_none():
@@ -629,3 +629,24 @@ def test_river_models_learn_from_the_window(make_model):
     ]
     with pytest.raises(TypeError, match="dicts"):
         whole.predict(X)
+
+
+def swapping(size=12_000, seed=0):
+    """One of two features says it, and every 3,000 the other one does; a tenth of the labels is wrong."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(size, 2))
+    y = (X[np.arange(size), np.arange(size) // 3_000 % 2] > 0).astype(int)
+    return X, np.where(random.random(size) < 0.1, 1 - y, y)
+
+
+def test_a_detector_that_would_hold_begins_with_a_new_normal_at_every_alarm():
+    """As one that restarts: a model that is replaced leaves no drift open."""
+    X, y = swapping()
+    told = []
+    for after in ("hold", "restart"):
+        loop = Retrainer(Centroids(), fr.FourRates(2_000, after=after)).fit(X[:500], y[:500])
+        said = loop.run(X[500:], y[500:]).tolist()
+        assert loop.detector.open is None
+        told.append((said, [(drift.at, drift.window, drift.changes) for drift in loop.drifts]))
+    assert told[0] == told[1]
+    assert len(told[0][1]) >= 3

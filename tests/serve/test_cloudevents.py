@@ -194,7 +194,7 @@ def test_a_bad_row_is_kept_with_its_reason_since_nobody_reads_the_answer(sink):
         (RESPONSE, {"predictions": 1}, 422, "predictions is not a list"),
         (RESPONSE, [1], 400, "no JSON object"),
         (RESPONSE, {"outputs": {}}, 422, "there is no output"),
-        (RESPONSE, outputs(shape=[3]), 422, "has 2 values where its shape [3] has 3"),
+        (RESPONSE, outputs(shape=[3]), 422, "has 2 values, but its shape [3] has 3"),
         (RESPONSE, outputs(shape=["2"]), 422, "has the shape ['2']"),
         (RESPONSE, outputs(shape=[2, *[1 << 30] * 9]), 422, "has the shape [2, 1073741824"),
         (RESPONSE, {"outputs": [{"name": "a", "datatype": "FP32", "shape": [1], "parameters": {}}]}, 422, "is binary"),

@@ -47,11 +47,12 @@ def test_late_labels_of_the_old_version_are_its_own_and_the_new_one_begins_its_o
     assert summary["deployments"][1]["time"] is not None
     send("labels", slice(3_000, DEPLOYED), y_true=truth[3_000:DEPLOYED])
     findings = http.get("/api/monitors/m/drifts?limit=100").json()["drifts"]
-    assert {(one["kind"], one["version"]) for one in findings} >= {("drift", "v1"), ("acceptance", "v1")}
+    assert {(one["kind"], one.get("version")) for one in findings} >= {("drift", "v1"), ("acceptance", "v1")}
     assert "version v1" in findings[0]["text"]
     assert http.get("/api/monitors/m").json()["status"] == "stable"
     send("labels", slice(DEPLOYED, SIZE), y_true=truth[DEPLOYED:])
-    assert {one["version"] for one in http.get("/api/monitors/m/drifts?limit=100").json()["drifts"]} == {"v1"}
+    latest = http.get("/api/monitors/m/drifts?limit=100").json()["drifts"]
+    assert {one["version"] for one in latest if one["kind"] != "prediction_shift"} == {"v1"}
     drift = next(one for one in findings if one["kind"] == "drift" and not one["segment"])
     examples = http.get(f"/api/monitors/m/drifts/{drift['id']}/examples").json()
     assert examples["complete"]

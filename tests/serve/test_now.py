@@ -64,6 +64,33 @@ def test_now_is_the_count_over_the_rows_since_the_alarm_at_every_door_of_the_ser
     assert ": tpr (positives caught) " in json.loads(receiver.requests[0].body)["text"]
 
 
+def test_a_drift_that_a_rate_joined_is_dated_by_the_rate_it_leads_with(start):
+    """In FR tnr falls a little at event 20,000 and tpr a lot at 32,000; overall so too, but less."""
+    served, rng, size, at = start(), np.random.default_rng(5), 40_000, np.arange(40_000)
+    y_true, country = rng.integers(0, 2, size), rng.choice(["DE", "FR"], size)
+    fallen = np.where(y_true == 1, 0.6 * (at >= 32_000), 0.2 * (at >= 20_000)) * (country == "FR")
+    y_pred = y_true ^ (rng.random(size) < 0.1 + fallen)
+    times = 1_788_264_000 + 60 * at
+    served.http.put("/api/monitors/fraud", json={"by": ["country"], "arl": 1_000_000})
+    for first in range(0, size, 4_000):
+        rows = slice(first, first + 4_000)
+        columns = {"y_true": y_true[rows].tolist(), "y_pred": y_pred[rows].tolist(), "time": times[rows].tolist()}
+        body = {**columns, "by": {"country": country[rows].tolist()}}
+        assert served.http.post("/api/monitors/fraud/events", json=body).status_code == 200
+    drifts = served.http.get("/api/monitors/fraud/drifts").json()["drifts"]
+    opened = served.http.get("/api/monitors/fraud").json()["open"]
+    assert [one["segment"] for one in opened] == [None, {"country": "FR"}]
+    for one in opened:
+        own = [found for found in drifts[::-1] if found["kind"] == "drift" and found["segment"] == one["segment"]]
+        assert [change["rate"] for change in own[0]["changes"]] == ["tnr"]
+        tpr = next(found for found in own if found["changes"][0]["rate"] == "tpr")
+        assert (one["at"], one["started"]) == (tpr["at"], tpr["started"])
+        assert np.datetime64(one["started_time"][:-1]) == np.datetime64(tpr["started_time"][:-1])
+        late = np.datetime64(one["started_time"][:-1]) - np.datetime64(int(times[32_000]), "s")
+        assert abs(late) < np.timedelta64(8, "h")
+        assert one["directions"] == {"tnr": "down", "tpr": "down"}
+
+
 def test_when_a_drift_started_does_not_depend_on_how_the_events_came(start):
     y_true, y_pred, country = stream()
     times = 1_788_264_000 + 60 * np.arange(len(y_true))

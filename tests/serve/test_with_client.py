@@ -1,6 +1,7 @@
 """The client and the real server agree on what was acknowledged."""
 
 import fourrates as fr
+from fourrates.disk_queue import DEAD, DiskQueue
 
 
 def test_counts_of_pairs_predictions_labels_repeats_and_rejected_rows_add_up(start, tmp_path):
@@ -35,7 +36,7 @@ def test_a_monitor_that_is_not_there_refuses_and_the_batch_is_kept(start, tmp_pa
     with fr.Client(server.url, folder=tmp_path / "batches") as client:
         client.log("nowhere", y_true=[1, 0], y_pred=[1, 1])
         assert client.flush()
-    (kept,) = (tmp_path / "batches" / "refused").iterdir()
-    assert b'"y_true": [1, 0]' in kept.read_bytes()
+    (kept,) = DiskQueue(tmp_path / "batches" / "batches.queue").entries(DEAD)
+    assert b'"y_true": [1, 0]' in kept.body
     assert "there is no monitor 'nowhere'" in caplog.text
     assert (client.refused, client.waiting) == (2, 0)

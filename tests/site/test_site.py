@@ -77,7 +77,7 @@ def test_nothing_is_loaded_from_elsewhere():
 
 def test_every_page_of_the_source_is_there_and_can_be_reached():
     source = {path.relative_to("docs").with_suffix(".html") for path in Path("docs").rglob("*.md")}
-    source = {path for path in source if path.parts[0] != "decisions"}  # read in the repository
+    source = {path for path in source if path.parts[0] not in ("decisions", "design.html")}  # read in the repository
     assert source <= {path.relative_to(SITE) for path in pages()}
     seen, ahead = set(), [(SITE / "index.html").resolve()]
     while ahead:
@@ -87,6 +87,16 @@ def test_every_page_of_the_source_is_there_and_can_be_reached():
         seen.add(path)
         ahead += [target(path, link)[0] for link in page(path).links if not urlsplit(link).scheme]
     assert {(SITE / path).resolve() for path in source} <= seen
+
+
+def test_every_page_is_there_as_markdown_and_listed_for_machines():
+    listed = re.findall(r"\]\(([^)]+)\)", (SITE / "llms.txt").read_text(encoding="utf-8"))
+    assert [link for link in listed if not (SITE / link).is_file()] == []
+    source = {path.relative_to("docs") for path in Path("docs").rglob("*.md")}
+    source = {path for path in source if path.parts[0] not in ("decisions", "design.md")}  # read in the repository
+    assert {Path(link).with_suffix("") for link in listed} == {path.with_suffix("") for path in source}
+    for path in source:
+        assert "[[[" not in (SITE / path).read_text(encoding="utf-8")
 
 
 def test_formulas_are_shown_without_a_script():

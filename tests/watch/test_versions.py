@@ -78,8 +78,7 @@ def test_late_labels_of_a_retired_version_are_reported_as_its_own_and_stay_close
     """Labels in the order of arrival: those of v1 come when v2 has long served."""
     data = log(fall=(15_000, 0.5))
     watch = watch_of()
-    codes = (data["version"] == "v2").astype(np.int64)
-    assert not watch.predict(codes, ["v1", "v2"], data["time"])
+    assert {finding.kind for finding in watch.predict(data)} == {"prediction_shift"}  # the fall, before any label
     assert watch.version == "v2"
     early, late = rows(data, slice(0, 14_000)), rows(data, slice(14_000, 20_000))
     found = watch.update(early, predicted=False) + watch.update(late, predicted=False)

@@ -51,7 +51,7 @@ class DriftDetector(BaseDriftDetector):
             y_true, y_pred = element
         except (TypeError, ValueError):
             raise TypeError(
-                f"add_element takes a pair (y_true, y_pred), not {element!r}: an error alone does not tell its rate"
+                f"add_element takes a pair (y_true, y_pred), not {element!r}: an error alone does not show its rate"
             ) from None
         self.drift: Drift | None = self._live.update(y_true, y_pred)
         self.idx += 1

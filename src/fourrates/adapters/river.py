@@ -1,4 +1,4 @@
-"""river: a drift detector fed with pairs, and a classifier that retrains when a rate moves.
+"""For river, a drift detector fed with pairs, and a classifier that retrains when a rate moves.
 
 river gives its drift detectors one number per event, right or wrong. Four rates need the pair, so the detector here
 takes that as its value, and :class:`DriftRetrainingClassifier` is river's own, modified to supply it.
@@ -60,7 +60,7 @@ class DriftDetector(base.DriftAndWarningDetector):
             y_true, y_pred = x
         except (TypeError, ValueError):
             raise TypeError(
-                f"update takes a pair (y_true, y_pred), not {x!r}: whether a prediction was right does not tell which "
+                f"update takes a pair (y_true, y_pred), not {x!r}: whether a prediction was right does not show which "
                 "rate it belongs to. fourrates.adapters.river.DriftRetrainingClassifier gives the pair"
             ) from None
         said = y_pred is not None
@@ -69,7 +69,7 @@ class DriftDetector(base.DriftAndWarningDetector):
         self._warning_detected = said and self._live.warning_detected
 
     def accept(self) -> None:
-        """Take the rates from now on as normal: another model has taken over."""
+        """Take the rates from now on as normal, because another model has taken over."""
         if isinstance(self._live, fr.FourRates):
             self._live.accept(force=True)
 
@@ -87,7 +87,7 @@ class DriftRetrainingClassifier(drift.DriftRetrainingClassifier):
     """A river classifier that restarts when one of its rates moves.
 
     river's own, with two differences. Its detector receives the pair, so it notices a drift that leaves accuracy flat.
-    And a warning that lapses is forgotten: the background model that replaces the current one was trained only on
+    And a warning that lapses is forgotten. The background model that replaces the current one was trained only on
     events of the warning that led to the drift.
 
     Parameters

@@ -1,4 +1,4 @@
-"""scikit-learn: a meta-estimator that retrains a classifier when one of its rates moves."""
+"""For scikit-learn, a meta-estimator that retrains a classifier when one of its rates moves."""
 
 from __future__ import annotations
 

@@ -2,9 +2,8 @@
 
 :class:`Spool` takes an alert, returns when it is on disk, and delivers it in the background. It retries for days and
 across restarts, delivering at least once, always under the same id. :class:`Webhook` posts it as signed JSON,
-:class:`Slack` in Slack's format. :class:`PagerDuty` opens and resolves incidents, :class:`Command` runs a command, and
-:class:`Apprise` reaches chat and mail. :func:`channel_of` makes them from addresses; :func:`finding_alert` makes an
-alert from a finding.
+:class:`PagerDuty` opens and resolves incidents, :class:`Command` runs a command, and :class:`Apprise` reaches chat and
+mail. :func:`channel_of` makes them from addresses; :func:`finding_alert` makes an alert from a finding.
 """
 
 from fourrates.alerts.address import channel_of
@@ -15,7 +14,7 @@ from fourrates.alerts.pagerduty import PagerDuty
 from fourrates.alerts.payload import finding_alert, stable_id
 from fourrates.alerts.signature import SignatureError, sign, verify
 from fourrates.alerts.spool import Spool
-from fourrates.alerts.webhook import Slack, Webhook
+from fourrates.alerts.webhook import Webhook
 from fourrates.disk_queue import Entry, QueueError
 
 __all__ = [
@@ -28,7 +27,6 @@ __all__ = [
     "PagerDuty",
     "QueueError",
     "SignatureError",
-    "Slack",
     "Spool",
     "Webhook",
     "channel_of",

@@ -9,10 +9,9 @@ from fourrates.alerts.apprise import Apprise
 from fourrates.alerts.channel import Channel
 from fourrates.alerts.command import Command
 from fourrates.alerts.pagerduty import PagerDuty
-from fourrates.alerts.webhook import Slack, Webhook
+from fourrates.alerts.webhook import Webhook
 
-SLACK = "slack+"  # before http:// or https://: any server that takes what Slack takes
-SLACK_HOST = "hooks.slack.com"
+SLACK_HOST = "hooks.slack.com"  # whose addresses Apprise knows
 COMMAND = "exec:"
 PAGERDUTY = re.compile(r"pagerduty://(\w{32})/?")  # all else is Apprise's
 
@@ -23,9 +22,8 @@ def channel_of(address: str, secret: str | bytes | None = None, commands: bool =
     Parameters
     ----------
     address : str
-        ``https://...`` is a webhook, in Slack's format at hooks.slack.com or behind ``slack+``.
-        ``pagerduty://KEY`` opens and resolves incidents, ``exec:COMMAND`` runs a command. All else is for Apprise,
-        such as ``mailto://...``.
+        ``https://...`` is a webhook, ``pagerduty://KEY`` opens and resolves incidents, ``exec:COMMAND`` runs a command.
+        All else is for Apprise, such as ``mailto://...`` and ``https://hooks.slack.com/...``.
     secret : str or bytes, optional
         Signs messages to webhooks.
     commands : bool
@@ -36,21 +34,17 @@ def channel_of(address: str, secret: str | bytes | None = None, commands: bool =
     >>> from fourrates.alerts import channel_of
     >>> type(channel_of("https://example.org/hook")).__name__
     'Webhook'
-    >>> type(channel_of("slack+https://chat.example.org/hooks/x")).__name__
-    'Slack'
     """
     if address.endswith("..."):
-        raise ValueError(f"address {address!r:.200} is as addresses are shown, without what is secret in them")
+        raise ValueError(f"address {address!r:.200} is a masked one, without its secret parts")
     if commands and address.startswith(COMMAND):
         return Command(address.removeprefix(COMMAND))
-    if address.startswith(SLACK):
-        return Slack(address.removeprefix(SLACK))
     if address.startswith(("http://", "https://")):
         try:
             host = urlsplit(address).hostname
         except ValueError as error:
             raise ValueError(f"address {address!r:.200}: {error}") from None
-        return Slack(address) if host == SLACK_HOST else Webhook(address, secret=secret)
+        return Apprise(address) if host == SLACK_HOST else Webhook(address, secret=secret)
     if key := PAGERDUTY.fullmatch(address):
         return PagerDuty(key[1])
     if "://" not in address:

@@ -8,6 +8,7 @@ from typing import Any
 
 from fourrates.alerts.channel import Alert, Failure, Impatient
 from fourrates.alerts.text import message
+from fourrates.lazy import install
 
 
 class Apprise:
@@ -49,7 +50,7 @@ class Apprise:
         try:
             import apprise
         except ImportError:
-            raise ValueError("this channel needs Apprise: pip install 'fourrates[alerts]'") from None
+            raise ValueError(f"this channel needs Apprise: {install('alerts')}") from None
         sender = apprise.Apprise()
         for url in self.urls:
             if not sender.add(url):

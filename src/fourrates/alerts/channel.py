@@ -16,7 +16,7 @@ class Failure(Exception):
     Parameters
     ----------
     problem : str
-        What went wrong.
+        The cause.
     retry_after : float
         Seconds the other side asked to be left alone for.
     """
@@ -49,7 +49,7 @@ class Channel(Protocol):
     """A way to reach somebody. `deliver` blocks for `deadline` seconds at most; it runs in a thread of the spool."""
 
     name: str
-    """What the spool keeps alerts of this channel under: the same after a restart, different for another address."""
+    """The name of this channel in the spool, the same after a restart, different for another address."""
     deadline: float
 
     def deliver(self, alert: Alert) -> None:

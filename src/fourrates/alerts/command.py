@@ -44,7 +44,7 @@ class Command:
             stdin=subprocess.PIPE,
             stdout=sys.__stderr__.fileno() if sys.__stderr__ is not None else subprocess.DEVNULL,
             env=os.environ | _facts(alert),
-            start_new_session=True,  # a process group of its own, which can be ended as a whole
+            start_new_session=True,  # its own process group, which can be ended as a whole
         )
         self._process = process
         try:

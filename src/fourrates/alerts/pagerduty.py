@@ -1,4 +1,4 @@
-"""Alerts for PagerDuty's Events API v2, where a trigger opens an incident and its resolve closes the same one."""
+"""Alerts for PagerDuty's Events API v2, whose trigger opens an incident and resolve closes the same one."""
 
 from __future__ import annotations
 

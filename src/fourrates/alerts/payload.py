@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping
 from typing import Any
 
 from fourrates.alerts.text import minute, plain, rates_now, rates_then, since
-from fourrates.findings import Drift, Finding, RateChange, RateState
-from fourrates.plain import changes, of_drift, precisions, start, state_record, with_shift
+from fourrates.findings import Drift, Finding, RateState
+from fourrates.plain import finding_record, state_record
 
-LARGEST = 64  # classes whose confusion matrix is sent; more would make a message of megabytes
 CLOSED = {
     "confirmation": "has drifted, now confirmed",
     "recovery": "recovered",
@@ -27,8 +25,7 @@ def finding_alert(
     *,
     stream: str,
     origin: str,
-    time: str | None = None,
-    started_time: str | None = None,
+    utc: bool = False,
     rates: Mapping[str, RateState] | None = None,
 ) -> dict[str, Any]:
     """The payload of a finding about a drift; `kind` says which.
@@ -42,8 +39,8 @@ def finding_alert(
     origin : str
         Identifies this detector, such as a random name saved with its state. With the stream and the event it makes
         the id, so the same drift found again after a restart has the same id.
-    time, started_time : str, optional
-        The time of the event that showed it, and of the start of the new level.
+    utc : bool
+        Whether its times are in UTC.
     rates : mapping, optional
         The rates of the stream now; those the finding is about are sent.
 
@@ -60,28 +57,18 @@ def finding_alert(
     >>> alert["id"] == stable_id("x", "drift", "fraud", 5080)
     True
     """
-    drift = finding if isinstance(finding, Drift) else None
+    record = finding_record(finding, utc)
     states = {} if rates is None else {c.rate: state_record(rates[c.rate]) for c in finding.changes}
+    version = () if finding.version is None else (finding.version,)
     return {
-        "id": stable_id(origin, finding.kind, stream, finding.at),
-        "kind": finding.kind,  # as in every line that watch and detect write
+        "id": stable_id(origin, finding.kind, stream, finding.at, *version),
         "event": finding.kind,
         "stream": stream,
         "status": "resolved" if finding.closes else "firing",
-        "thread": stable_id(origin, stream)[:16],
-        "text": _text(finding, stream, time, started_time, states),
-        "at": finding.at,
-        **of_drift(finding),
-        **({} if time is None else {"time": time}),
-        **({} if finding.source is None else {"source": finding.source}),
-        **({} if finding.row is None else {"row": finding.row}),
-        **start(finding),
-        **({} if started_time is None else {"started_time": started_time}),
-        "changes": changes(finding),
+        "thread": stable_id(origin, stream, *version)[:16],
+        "text": _text(finding, stream, record, states),
+        **record,
         **({} if rates is None else {"now": states}),
-        **precisions(finding),
-        **with_shift(finding),
-        **({"confusion": drift.confusion} if drift is not None and len(drift.confusion) <= LARGEST else {}),
     }
 
 
@@ -103,11 +90,11 @@ def encode(payload: Mapping[str, Any]) -> bytes:
     return json.dumps(payload, ensure_ascii=False, default=str, allow_nan=False).encode("utf-8", "replace")
 
 
-def _text(finding: Finding, stream: str, time: str | None, started: str | None, states: Mapping[str, Any]) -> str:
+def _text(finding: Finding, stream: str, record: Mapping[str, Any], states: Mapping[str, Any]) -> str:
     """The event and its start, by the clock, or by event numbers if no times are known."""
-    kind, name = finding.kind, plain(stream)
+    kind, name, time, started = finding.kind, plain(stream), record.get("time"), record.get("started_time")
     moves = {change.rate: change.direction for change in finding.changes}
-    reported = rates_then(_plain_changes(finding), kind)
+    reported = rates_then(record["changes"], kind)
     if isinstance(finding, Drift):
         shift = "" if finding.shift is None else f"\nClass mix: {plain(finding.shift.shares.replace('->', 'to'))}"
         began = minute(started) or f"event {finding.started if finding.started is not None else finding.since:,}"
@@ -116,16 +103,3 @@ def _text(finding: Finding, stream: str, time: str | None, started: str | None, 
         return f"{name} drifted{' further' if finding.further else ''}: {rates}\n{when}{shift}"
     when = f"Found {minute(time) or f'at event {finding.at:,}'}"
     return f"{name} {CLOSED.get(kind, kind)}: {reported}\n{when}"
-
-
-def _plain_changes(finding: Finding) -> list[dict[str, Any]]:
-    """The changes with a level before and after; a detector that knows none has its statistic and the expected one."""
-
-    def of(change: RateChange) -> dict[str, Any]:
-        before, after = change.expected, change.statistic
-        if change.before is not None and change.after is not None:
-            before, after = change.before.value, change.after.value
-        levels = [None if level is None or math.isnan(level) else {"value": level} for level in (before, after)]
-        return {"rate": change.rate, "direction": change.direction, "before": levels[0], "after": levels[1]}
-
-    return [of(change) for change in finding.changes]

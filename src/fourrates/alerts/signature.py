@@ -28,7 +28,7 @@ def key_of(secret: str | bytes) -> bytes:
         try:
             key = base64.b64decode(secret.removeprefix(PREFIX), validate=True)
         except binascii.Error:
-            raise ValueError(f"a secret that begins with {PREFIX} must go on in base64") from None
+            raise ValueError(f"a secret that begins with {PREFIX} must continue in base64") from None
     else:
         key = secret.encode() if isinstance(secret, str) else bytes(secret)
     if not key:

@@ -24,8 +24,8 @@ LONGEST_REST = 60.0  # seconds for which it is
 class Spool:
     """Takes alerts, keeps them on disk, and delivers each at least once through every channel.
 
-    :meth:`put` returns when the alert is on the disk. A thread for each channel delivers the oldest first; what fails
-    is tried again after pauses that double, each shortened at random by up to a half, and after a restart. An alert
+    :meth:`put` returns when the alert is on the disk. A thread for each channel delivers the oldest first; a failed
+    one is tried again after pauses that double, each shortened at random by up to a half, and after a restart. An alert
     that could not be delivered for `max_age` becomes a dead letter, which stays in the file and is reported.
 
     Parameters
@@ -109,7 +109,7 @@ class Spool:
             raise ValueError(f"an id of an alert is up to 200 printable ASCII characters, not {id[:40]!r}")
         body = encode({**payload, "id": id})
         if len(body) > (most := self._queue.limit_bytes):
-            raise QueueError(f"{self.path}: an alert of {len(body):,} bytes, where {most:,} are allowed")
+            raise QueueError(f"{self.path}: an alert of {len(body):,} bytes, more than the {most:,} allowed")
         if dropped := self._queue.put([Entry(id, channel, body) for channel in self.channels]):
             self.dropped += dropped
             self._tell(f"{self.path}: full, {self.dropped:,} of the oldest alerts dropped so far")
@@ -193,7 +193,7 @@ class Spool:
             channel.deliver(Alert(entry.id, entry.body, payload))
         except BaseException as error:
             problem = " ".join(str(error).split()) or type(error).__name__
-            if time.time() - entry.created > self.max_age:  # what grew old while nobody ran was tried once more
+            if time.time() - entry.created > self.max_age:  # an alert that grew old between runs was tried once more
                 self._guarded(lambda: self._queue.bury(entry, problem))
                 self._tell(
                     f"{channel.name}: alert {entry.id} given up after {entry.tries + 1} attempts ({problem}); "

@@ -1,7 +1,7 @@
 """The words of alerts for rates, times and places, with names from data made harmless.
 
 A stream may be called ``<!channel>`` or hold an escape sequence. In sentences, harmless lookalikes replace such
-characters; the payload has the unchanged name in a field of its own.
+characters; the payload has the unchanged name in a separate field.
 """
 
 from __future__ import annotations
@@ -84,18 +84,18 @@ def rates_then(changes: Iterable[Mapping[str, Any]], kind: str) -> str:
     words = []
     changes = [*changes]
     for change in changes[:NAMED]:
-        before, after = change.get("before") or {}, change.get("after") or {}
-        name = rate_in_words(change["rate"])
-        if before.get("value") is None or after.get("value") is None:
-            words.append(f"{name} {MOVED.get(change['direction'], 'moved')}")
+        before, after = change.get("expected"), change.get("statistic")  # of a detector that knows no levels
+        if change.get("before") and change.get("after"):
+            before, after = change["before"]["value"], change["after"]["value"]
+        name, moved = rate_in_words(change["rate"]), MOVED.get(change["direction"], "moved")
+        if before is None or after is None:
+            words.append(f"{name} {moved}")
         elif kind == "drift":
-            words.append(
-                f"{name} {MOVED[change['direction']]} from {before['value']:.3f} to about {after['value']:.3f}"
-            )
+            words.append(f"{name} {moved} from {before:.3f} to about {after:.3f}")
         elif kind in ("withdrawal", "acceptance"):
-            words.append(f"{name} {after['value']:.3f} since the alarm, {before['value']:.3f} before")
+            words.append(f"{name} {after:.3f} since the alarm, {before:.3f} before")
         else:
-            words.append(f"{name} {after['value']:.3f}")
+            words.append(f"{name} {after:.3f}")
     return "; ".join(words) + (f" and {len(changes) - NAMED:,} more" if len(changes) > NAMED else "")
 
 

@@ -1,4 +1,4 @@
-"""Alerts posted to an address, as signed JSON or as Slack takes them.
+"""Alerts posted to an address, as signed JSON.
 
 Only an answer of 2xx counts as delivered. Redirects are not followed, as they would turn a POST into a GET without a
 body. One deadline covers the whole call, from the look-up of the name to the last byte of a slow answer.
@@ -11,22 +11,14 @@ import hashlib
 import http.client
 import socket
 import time
-from collections.abc import Iterable, Mapping
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from fourrates.alerts.channel import Alert, Failure, Impatient
-from fourrates.alerts.payload import encode
 from fourrates.alerts.signature import ID, SIGNATURE, TIMESTAMP, key_of, sign
-from fourrates.alerts.text import message
-
-if TYPE_CHECKING:
-    import ssl
 
 BODY = 1 << 16  # bytes of an answer that are read at once
 COURTESY = 1.0  # seconds to read the body of an answer that is a success, so that the server can finish
-OURS = ("content-length", "content-type", "host", ID.lower(), TIMESTAMP.lower(), SIGNATURE.lower())
 
 
 class Webhook:
@@ -38,25 +30,13 @@ class Webhook:
         ``http://`` or ``https://``; a name and password in it are sent as basic authentication.
     secret : str or bytes, optional
         Signs each message, for :func:`fourrates.alerts.verify`; ``whsec_`` and base64, or any text.
-    headers : mapping, optional
-        Sent along, such as ``{"Authorization": "Bearer ..."}``.
     deadline : float
         Seconds for the whole call.
-    context : ssl.SSLContext, optional
-        For certificates of your own.
     """
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        secret: str | bytes | None = None,
-        headers: Mapping[str, str] | Iterable[tuple[str, str]] = (),
-        deadline: float = 10.0,
-        context: ssl.SSLContext | None = None,
-    ) -> None:
-        self.url, self.secret, self.deadline, self.context = url, secret, deadline, context
-        self.headers = dict(headers)
+    def __init__(self, url: str, *, secret: str | bytes | None = None, deadline: float = 10.0) -> None:
+        self.url, self.secret, self.deadline = url, secret, deadline
+        self.headers = {"Content-Type": "application/json", "User-Agent": "fourrates", "Connection": "close"}
         if secret is not None:
             key_of(secret)  # or an error now, not at the first alert
         try:
@@ -68,18 +48,11 @@ class Webhook:
             raise ValueError(f"webhook {url!r} does not begin with http:// or https:// and a host")
         if not url.isascii() or any(letter.isspace() or not letter.isprintable() for letter in url):
             raise ValueError(f"webhook {url!r}: letters beyond ASCII and blanks must be percent-encoded")
-        for name, value in self.headers.items():
-            if name.lower() in OURS:
-                raise ValueError(f"header {name!r} is set by the webhook itself")
-            if not name.isascii() or not name.replace("-", "a").replace("_", "a").isalnum():
-                raise ValueError(f"header {name!r} is not a name of letters, digits and hyphens")
-            if not value.isprintable() or not value.isascii():
-                raise ValueError(f"header {name!r}: its value must be printable ASCII")
         self._secure, self._host, self._port = parts.scheme == "https", parts.hostname, port
         self._target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         if parts.username is not None:
             pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-            self.headers.setdefault("Authorization", "Basic " + base64.b64encode(pair.encode()).decode())
+            self.headers["Authorization"] = "Basic " + base64.b64encode(pair.encode()).decode()
         # The rest of an address is often a secret, which must not appear in messages.
         authority = parts.netloc.rpartition("@")[2]
         self.name = f"webhook {parts.scheme}://{authority} {hashlib.sha256(url.encode()).hexdigest()[:8]}"
@@ -111,20 +84,12 @@ class Webhook:
     def _post(self, alert: Alert, end: float) -> tuple[int, str, float]:
         """Post an alert; status and reason of the answer, and the seconds for which it asks to be left alone."""
         now = int(time.time())
-        headers = {
-            "Content-Type": "application/json",
-            "User-Agent": "fourrates",
-            **self.headers,
-            ID: alert.id,
-            TIMESTAMP: str(now),
-            **({} if self.secret is None else {SIGNATURE: sign(self.secret, alert.id, now, alert.body)}),
-            "Connection": "close",
-        }
+        headers = {**self.headers, ID: alert.id, TIMESTAMP: str(now)}
+        if self.secret is not None:
+            headers[SIGNATURE] = sign(self.secret, alert.id, now, alert.body)
         patience = self.deadline / 3  # an address of the host that leads nowhere leaves time for those after it
-        connection = http.client.HTTPConnection(self._host, self._port, timeout=patience)
-        if self._secure:
-            connection = http.client.HTTPSConnection(self._host, self._port, timeout=patience, context=self.context)
-        with closing(connection):
+        kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
+        with closing(kind(self._host, self._port, timeout=patience)) as connection:
             connection.connect()
             stream = self._socket = connection.sock
             if (left := end - time.monotonic()) <= 0:  # nobody waits for it, or would break it off
@@ -138,27 +103,6 @@ class Webhook:
                 _finish_reading(answer, stream, min(COURTESY, (end - time.monotonic()) / 2))
         reason = "".join(letter for letter in answer.reason[:80] if letter.isprintable())
         return answer.status, reason, _seconds(answer.headers.get("Retry-After"))
-
-
-class Slack(Webhook):
-    """Posts the text of each alert as ``{"text": ...}``, with mentions and notifications in it disarmed.
-
-    Mattermost, Rocket.Chat and others take the same.
-
-    Parameters
-    ----------
-    url : str
-        The address of the webhook, which is its secret.
-    """
-
-    def __init__(self, url: str) -> None:
-        super().__init__(url)
-        self.name = f"slack{self.name.removeprefix('webhook')}"  # a webhook of the same address is another channel
-
-    def deliver(self, alert: Alert) -> None:
-        """Post it; Slack answers 200 once it has it."""
-        body = {"text": "\n".join(part for part in message(alert.payload) if part), "mrkdwn": False}
-        super().deliver(Alert(alert.id, encode(body), body))
 
 
 def _finish_reading(answer: http.client.HTTPResponse, stream: socket.socket, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Many keyed streams, one record each: the bank, its keys, its settings, and the streams it holds."""
+"""Many keyed streams, one record each, with the bank, its keys, its settings, and the streams it holds."""
 
 from fourrates.bank.bank import Bank
 

@@ -1,4 +1,4 @@
-"""Many keyed streams, one record each: a customer, a shop or a model, watched as by its own detector.
+"""Many keyed streams, one record each. A customer, a shop or a model, watched as by its own detector.
 
 :class:`Bank` reads arrays of (key, y_true, y_pred) in order of arrival and gives the drifts with their keys, the same
 as one detector for each key would. The budget is global, as `arl` counts the events of all streams together.
@@ -15,26 +15,28 @@ import numpy as np
 import numpy.typing as npt
 
 from fourrates.bank.discoveries import discovered, e_values, evidence_shares
-from fourrates.bank.exclusive import ExclusiveUse, exclusively
 from fourrates.bank.grouping import by_stream
 from fourrates.bank.keys import MOST, OTHER, Keys, Sorted, canonical, classify_keys, key_at, key_from_json, key_to_json
-from fourrates.bank.settings import GroupOf, Settings
+from fourrates.bank.references import References
 from fourrates.bank.taking import Batch, processors, take
 from fourrates.checks import check_whole
 from fourrates.detectors.base import RecordDetector
 from fourrates.detectors.four_rates import FourRates, confusion_counts, in_order_of_codes
+from fourrates.detectors.lfr import LFR
+from fourrates.exclusive import ExclusiveUse, exclusively
 from fourrates.findings import KeyedFinding
 from fourrates.kernel.record import Arena
 from fourrates.labels import Labels
 from fourrates.record import HEAD, KIND, head_of
-from fourrates.state import MAX_STATE, Saved, pack, read_state, unpack
+from fourrates.state import MAX_STATE, Pieces, Saved, pieces, read_state, unpack
 
 Array = npt.NDArray[Any]
 Codes = npt.NDArray[np.uint16]
+KINDS: dict[str, type[RecordDetector]] = {"FourRates": FourRates, "LFR": LFR}
 
 
 class Bank:
-    """Many keyed streams, each watched as by a detector of its own.
+    """Many keyed streams, each watched as by its own detector.
 
     Parameters
     ----------
@@ -44,13 +46,8 @@ class Bank:
         Instead of a detector: ``FourRates(arl=arl)``. Each event belongs to one stream, so one false alarm in this
         number of events of each stream is one in this number of events of the whole bank.
     reference : K x K counts, pair of arrays, or mapping from keys to such, optional
-        The classifier as you shipped it, for FourRates: one for all streams, or one for each key. A key that is not in
+        The classifier as you shipped it, for FourRates, one for all streams, or one for each key. A key that is not in
         the mapping is compared with its own past.
-    groups : mapping from names to detectors, optional
-        Settings for groups of streams, of the same kind and with the same labels; LFR with the same number of decays.
-    group_of : mapping or callable, optional
-        From a key to the name of its group, called once, when a key appears. A missing key, or one that maps to None,
-        has the settings of `detector`.
     max_streams : int
         The limit on streams; a batch that would exceed it is rejected as a whole.
 
@@ -59,7 +56,7 @@ class Bank:
     events : int
         Events of all streams.
     findings : list of KeyedFinding
-        All findings of the last call, in order: drifts and how they ended.
+        All findings of the last call, in order, drifts and their ends.
     threads : int
         The most threads for a large batch; by default the processors of this process. Drifts do not depend on it. Set
         it to 1 if others need the processors.
@@ -90,37 +87,41 @@ class Bank:
         *,
         arl: float | None = None,
         reference: Any = None,
-        groups: Mapping[str, RecordDetector] | None = None,
-        group_of: GroupOf | None = None,
         max_streams: int = MOST,
     ) -> None:
         if detector is not None and arl is not None:
             raise ValueError(f"arl {arl!r} and a detector: give the detector its arl")
         detector = detector or FourRates(100_000 if arl is None else arl)
-        self._begin(Settings(detector, reference, groups, group_of), max_streams)
+        if not isinstance(detector, RecordDetector):
+            raise TypeError(f"the detector is neither a FourRates nor an LFR: {detector!r}")
+        if reference is not None:
+            _check_without_reference(detector)
+        if isinstance(reference, Mapping):
+            self._begin(detector.clone(), References(detector.labels, reference), max_streams)
+        else:
+            self._begin(detector.clone() if reference is None else _referred(detector, reference), None, max_streams)
 
-    def _begin(self, settings: Settings, max_streams: int) -> None:
-        self._settings = settings
-        self._arena = Arena([detector.rules for detector in settings.detectors])
+    def _begin(self, detector: RecordDetector, references: References | None, max_streams: int) -> None:
+        self._detector, self._references = detector, references
+        self._arena = Arena(detector.rules)
         self._keys = Keys(max_streams)
         self._use = ExclusiveUse("this bank")
         self.events = 0
         self.findings: list[KeyedFinding] = []
-        self._period = np.empty(0, np.int64)  # events of the first streams when the present period began
-        self._left = 0  # streams evicted since then that had events since then
+        self._left = 0  # streams evicted since the present period began
         self.threads = processors()
 
     @exclusively
     def add_references(self, reference: Mapping[Any, Any]) -> None:
-        """Give future keys references of their own, in a bank that was made with a mapping of them."""
-        if self._settings.references is None:
+        """Give future keys their own references, in a bank that was made with a mapping of them."""
+        if self._references is None:
             raise ValueError("this bank was not made with references by key")
         self._check_to_come(reference)
-        self._settings.references.add(reference)
+        self._references.add(reference)
 
     def _check_to_come(self, reference: Mapping[Any, Any]) -> None:
         """Raise a ValueError if a stream without a reference has one here."""
-        own: Mapping[Hashable, Any] = self._settings.references or {}
+        own: Mapping[Hashable, Any] = self._references or {}
         for key in reference:
             if canonical(key) not in own and key in self:
                 raise ValueError(f"key {key!r} is in the bank already, without a reference")
@@ -142,29 +143,29 @@ class Bank:
         Parameters
         ----------
         keys : array of keys
-            The stream of each event: integers, strings or any hashables, also of different types; Arrow arrays, best
+            The stream of each event, as integers, strings or any hashables, also of different types; Arrow arrays, best
             dictionary-encoded. A new key begins a stream. Keys that are equal are one key, so 1.0 and True are the key
             1.
         y_true, y_pred : array of labels
             True and predicted labels.
         strata : array of int, optional
-            For FourRates with strata: the stratum of each event, from 0 up.
+            For FourRates with strata, the stratum of each event, from 0 up.
         probability : mapping or array, optional
             For FourRates with ``sampled=True``, as there.
         """
         truths, preds = self.labels.encode(y_true, "y_true"), self.labels.encode(y_pred, "y_pred")
-        first = self._settings.detectors[0]
-        return self._update(keys, first._in_strata(truths, first.codes_of(probability, truths.size, strata)), preds)
+        own = self._detector
+        return self._update(keys, own._in_strata(truths, own.codes_of(probability, truths.size, strata)), preds)
 
     @property
     def labels(self) -> Labels:
         """The classes, in the order of their codes."""
-        return self._settings.labels
+        return self._detector.labels
 
     @property
     def detector(self) -> RecordDetector:
-        """A detector with the settings of streams without a group, and no events."""
-        return self._settings.detectors[0].clone()
+        """A detector with the settings of the streams, and no events."""
+        return self._detector.clone()
 
     def _update(self, keys: Any, truths: Codes, preds: Codes) -> list[KeyedFinding]:
         asked = classify_keys(keys)  # which may ask keys that use this bank
@@ -184,7 +185,7 @@ class Bank:
             raise
         batch = Batch(*by_stream(slots, truths, preds, len(self)), clock=self.events)
         try:
-            found = take(self._arena, self._settings.detectors, batch, self.threads)
+            found = take(self._arena, self._detector, batch, self.threads)
         finally:
             self.events += batch.slots.size
         self.findings = [
@@ -196,21 +197,18 @@ class Bank:
 
     def update_coded(self, keys: Any, truths: Codes, preds: Codes, strata: Any = None) -> list[KeyedFinding]:
         """As :meth:`update`, with events given as class codes in the order of :attr:`labels`."""
-        own = self._settings.detectors[0]._in_strata(self.labels.copy(truths, "truths"), strata)
+        own = self._detector._in_strata(self.labels.copy(truths, "truths"), strata)
         return self._update(keys, own, self.labels.copy(preds, "preds"))
 
     def _start(self, numbers: Array, kinds: Array) -> None:
         """Begin the streams of new keys."""
-        settings, first = self._settings, self._arena.size
-        if settings.group_of is None and settings.references is None:
-            self._arena.begin(numbers, kinds, np.zeros(numbers.size, np.uint16))
+        first = self._arena.size
+        if self._references is None:
+            self._arena.begin(numbers, kinds)
             return
-        names = list(map(self._keys.name, numbers.tolist(), kinds.tolist()))
-        groups = settings.groups_of(names)
-        references = None if settings.references is None else settings.references.numbers(names)
-        self._arena.begin(numbers, kinds, groups)
-        if references is not None:
-            self._arena.refer(first, *references)
+        references = self._references.numbers(list(map(self._keys.name, numbers.tolist(), kinds.tolist())))
+        self._arena.begin(numbers, kinds)
+        self._arena.refer(first, *references)
 
     @exclusively
     def accept(self, key: Hashable, reference: Any = None, *, force: bool = False) -> KeyedFinding | None:
@@ -226,19 +224,19 @@ class Bank:
             Also if there are fewer than 30 observations of a class since the alarm.
         """
         slot = int(self._slots([key])[0])
-        detector = self._settings.detectors[head_of(self._arena.view(slot)).group]
+        detector = self._detector
         if not isinstance(detector, FourRates):
-            raise ValueError(f"{type(detector).__name__} holds no normal: there is nothing to accept")
+            raise ValueError(f"{type(detector).__name__} holds no normal, so there is nothing to accept")
         given = None
         if reference is not None:
-            if self._settings.references is None:
+            if self._references is None:
                 raise ValueError("this bank was not made with references by key")
             counts = confusion_counts(reference, self.labels)
             new = in_order_of_codes(counts, self.labels)
             given = new.sum(1), new.diagonal()
         finding = detector._life_of(self._arena.view(slot)).accept(given, force)
-        if reference is not None and self._settings.references is not None:
-            self._settings.references.replace(key, counts)
+        if reference is not None and self._references is not None:
+            self._references.replace(key, counts)
         self.findings = [] if finding is None else [KeyedFinding(canonical(key), self.events - 1, finding)]
         return self.findings[0] if self.findings else None
 
@@ -285,18 +283,15 @@ class Bank:
         if (slot := int(self._keys.find(classify_keys([key]))[0])) < 0:
             raise KeyError(key)
         record = self._arena.record(slot)
-        detector = self._settings.detector_of(key, head_of(record).group).clone()
+        reference = None if self._references is None else self._references.get(key)
+        detector = self._detector.clone() if reference is None else _referred(self._detector, reference)
         detector.restore(record)
         return detector
 
-    def group(self, key: Hashable) -> str | None:
-        """The name of a stream's group; None for one without."""
-        return self._settings.names[head_of(self._arena.view(int(self._slots([key])[0]))).group]
-
     @property
     def nbytes(self) -> int:
-        """Memory of the streams, in bytes: states and the index of integers; keys of other kinds are Python's."""
-        return int(self._arena.nbytes + self._keys.nbytes + self._period.nbytes)
+        """Memory of the streams, in bytes, for states and the index of integers; keys of other kinds are Python's."""
+        return int(self._arena.nbytes + self._keys.nbytes)
 
     @exclusively
     def evict(self, keys: Any = None, *, idle: int | None = None) -> int:
@@ -324,11 +319,9 @@ class Bank:
             keep[self._slots(keys)] = False
         self.findings = self._closed(np.flatnonzero(heads["open"] & ~keep))
         kept = np.flatnonzero(keep)
-        begun = self._begun()
-        self._left += int(((heads["events"] > begun) & ~keep).sum())
-        self._period = begun[kept] if self._period.size else self._period
-        self._arena.keep(kept)
         evicted = len(self) - kept.size
+        self._left += evicted
+        self._arena.keep(kept)
         self._keys.arrange(heads["key"][kept], heads["kind"][kept], self._keys.names)
         return evicted
 
@@ -336,7 +329,7 @@ class Bank:
         """End the open drifts of these streams without a verdict."""
         found = []
         for slot in slots.tolist():
-            head, detector = head_of(self._arena.view(slot)), self._settings.detectors[0]
+            head, detector = head_of(self._arena.view(slot)), self._detector
             assert isinstance(detector, FourRates)
             if (finding := detector._life_of(self._arena.view(slot)).accept(force=True)) is not None:
                 found.append(KeyedFinding(self._keys.name(head.key, head.kind), self.events - 1, finding))
@@ -354,17 +347,17 @@ class Bank:
             self._merge(other)
 
     def _merge(self, other: Bank) -> None:
-        self._settings.check_same(other._settings)
+        self._check_same(other)
         theirs = [*other]
         common = np.flatnonzero(self._keys.find(classify_keys(theirs)) >= 0)
         if common.size:
             raise ValueError(f"key {theirs[common[0]]!r} is in both banks")
         if len(self) + len(other) > self._keys.most:
             raise ValueError(f"{len(self) + len(other):,} streams; this bank holds at most {self._keys.most:,}")
-        if self._settings.references is not None and other._settings.references is not None:
-            self._check_to_come(other._settings.references)
-            other._check_to_come(self._settings.references)
-            self._settings.references.add(other._settings.references)
+        if self._references is not None and other._references is not None:
+            self._check_to_come(other._references)
+            other._check_to_come(self._references)
+            self._references.add(other._references)
         records = other._arena.records()
         table = records[:, : HEAD.itemsize].view(HEAD)[:, 0]
         table["last"] += self.events
@@ -373,48 +366,54 @@ class Bank:
         fresh = self._keys.free + np.arange(others.size)
         names |= {number: theirs[slot] for number, slot in zip(fresh.tolist(), others.tolist(), strict=True)}
         table["key"][others] = fresh
-        begun = np.concatenate([self._begun(), other._begun()])
         self._arena.extend(records)
         own = self._arena.heads()
         self._keys.arrange(own["key"], own["kind"], names)
-        self._period = begun if begun.any() else np.empty(0, np.int64)
         self.events += other.events
         self._left += other._left
 
+    def _check_same(self, other: Bank) -> None:
+        """Raise a ValueError that names a difference in the settings; the references themselves may differ."""
+        kinds = [type(bank._detector).__name__ for bank in (self, other)]
+        if kinds[0] != kinds[1]:
+            raise ValueError(f"the banks differ in their settings: {kinds[0]} here and {kinds[1]} there")
+        for name, value in self._detector.parameters.items():
+            if (their := other._detector.parameters[name]) != value:
+                raise ValueError(f"the banks differ in their settings: {name} is {value!r} here and {their!r} there")
+        if (other._references is None) != (self._references is None):
+            raise ValueError("the banks differ in their settings: one has references by key")
+
     def with_budget(self, arl: float) -> Bank:
-        """Make a bank of the same streams, as they are, under another budget: `arl` for all groups. For FourRates."""
-        if not all(isinstance(detector, FourRates) for detector in self._settings.detectors):
+        """Make a bank of the same streams, as they are, under another budget. For FourRates."""
+        if not isinstance(self._detector, FourRates):
             raise ValueError(f"{self!r}: only a bank of FourRates can change its budget")
-        made = [FourRates(**own.parameters | {"arl": arl, "warn": None}) for own in self._settings.detectors]
-        _, (_, given, *state) = self.__reduce__()
-        return _revive(made[0], given | {"groups": dict(zip(self._settings.names[1:], made[1:], strict=True))}, *state)
+        _, (_, *state) = self.__reduce__()
+        return _revive(FourRates(**self._detector.parameters | {"arl": arl, "warn": None}), *state)
 
     def renamed(self, keys: Sequence[Hashable]) -> Bank:
         """Make a bank of the same streams under other keys, in the order in which they began; without references."""
-        if self._settings.references is not None:
+        if self._references is not None:
             raise ValueError("a bank with references by key cannot be renamed")
-        detector, given, _, (_, events, begun, left) = self.__reduce__()[1]
+        detector, given, _, (_, events, left) = self.__reduce__()[1]
         known, records = Keys(self._keys.most), self._arena.records()
         slots, numbers, kinds = known.take(classify_keys([*keys]))
         heads = records[:, : HEAD.itemsize].view(HEAD)[:, 0]
         heads["key"] = numbers[slots]
         heads["events"] += (kinds[slots] - self._arena.heads()["kind"].astype(np.int64)).astype(np.uint64) * KIND
-        return _revive(detector, given, records.tobytes(), (known.names, events, begun, left))
+        return _revive(detector, given, records.tobytes(), (known.names, events, left))
 
     def alarm_levels(self) -> tuple[list[Hashable], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-        """All streams at a glance, for FourRates: keys, evidence as a share of an alarm, and events."""
-        heads, records = self._arena.heads(), self._arena.records()
-        return list(self), evidence_shares(self._settings.detectors, heads["group"], records), heads["events"]
+        """All streams at a glance, for FourRates, with keys, evidence as a share of an alarm, and events."""
+        return list(self), evidence_shares(self._detector, self._arena.records()), self._arena.heads()["events"]
 
     def __repr__(self) -> str:
-        return f"<Bank of {len(self):,} streams, {self.events:,} events, {self._settings.detectors[0]!r}>"
+        return f"<Bank of {len(self):,} streams, {self.events:,} events, {self._detector!r}>"
 
     # False discoveries ----------------------------------------------------------------------------------------
 
     @exclusively
     def start_period(self) -> None:
-        """Begin a new period: :meth:`discoveries` will cover the events from now on."""
-        self._period = self._arena.heads()["events"]
+        """Begin a new period: :meth:`discoveries` will cover the alarms from now on."""
         self._arena.start_period()
         self._left = 0
 
@@ -422,11 +421,10 @@ class Bank:
     def discoveries(self, q: float = 0.05) -> list[Hashable]:
         """Name streams that drifted since the period began, wrongly in a share of at most q on average.
 
-        It holds however the streams depend on each other (docs/many-streams.md has the proof). With FourRates you may
-        ask as often as you like, and stop when you like; with LFR the time must not depend on how predictions turn out.
-        Streams are named together, so it takes more of them the more events there are and the smaller the budget. With
-        FourRates a stream may be named before its alarm, as its evidence counts too, and events after the alarm count
-        for or against it.
+        For FourRates. It holds however the streams depend on each other, however often you ask and whenever you stop
+        (docs/many-streams.md has the proof). Streams are named together, so it takes more of them the more streams and
+        events there are and the smaller the budget. A stream may be named before its alarm, as its evidence counts too,
+        and events after the alarm count for or against it.
 
         Parameters
         ----------
@@ -435,16 +433,10 @@ class Bank:
         """
         if not 0 < q < 1:
             raise ValueError(f"q {q!r} is not in (0, 1)")
-        heads, begun = self._arena.heads(), self._begun()
-        watched = heads["events"] > begun
-        values = e_values(self._settings.detectors, self._arena.records(), heads, begun)
-        values[~watched] = 0.0
-        named = discovered(values, int(watched.sum()) + self._left, q)
+        heads = self._arena.heads()
+        values = e_values(self._detector, self._arena.records(), heads)
+        named = discovered(values, len(self) + self._left, q)
         return [self._keys.name(int(heads["key"][slot]), int(heads["kind"][slot])) for slot in named.tolist()]
-
-    def _begun(self) -> Array:
-        """Events of each stream when the present period began."""
-        return np.pad(self._period, (0, len(self) - self._period.size))
 
     # Files ----------------------------------------------------------------------------------------------------
 
@@ -455,93 +447,115 @@ class Bank:
         files.write(path, self.to_bytes())
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, group_of: GroupOf | None = None, max_state: int = MAX_STATE) -> Bank:
-        """Load what :meth:`save` wrote; a damaged or foreign file is a ValueError that says so.
+    def load(cls, path: str | os.PathLike[str], *, max_state: int = MAX_STATE) -> Bank:
+        """Load a file of :meth:`save`; a damaged or foreign one is a ValueError.
 
         Parameters
         ----------
         path : path
             The file.
-        group_of : mapping or callable
-            As for :class:`Bank` if there are groups; it is not in the file.
         max_state : int
             The longest file that is read, in bytes; a gigabyte holds about a million streams.
         """
         try:
-            return cls.from_bytes(read_state(path, max_state), group_of=group_of)
+            return cls.from_bytes(read_state(path, max_state))
         except ValueError as error:
             raise ValueError(f"{os.fspath(path)}: {error}") from None
 
-    @exclusively
     def to_bytes(self) -> bytes:
         """Everything, as :meth:`save` writes it."""
-        about, sections = self._settings.to_state()
-        about |= {
+        return b"".join(self.pieces())
+
+    @exclusively
+    def pieces(self) -> Pieces:
+        """The parts of :meth:`to_bytes`, for a state that has this one in it."""
+        sections: dict[str, bytes] = {}
+        about: dict[str, Any] = {
+            "detector": type(self._detector).__name__,
+            "parameters": self._detector.parameters,
             "events": self.events,
             "left": self._left,
             "max_streams": self._keys.most,
             "keys": [[number, key_to_json(name)] for number, name in self._keys.names.items()],
         }
-        sections |= {"period": self._begun().astype("<i8").tobytes()}
-        return pack("Bank", about, **sections, records=self._arena.records().reshape(-1).data)
+        if self._references is not None:
+            about["references"], sections["references"] = self._references.to_state()
+        return pieces("Bank", about, **sections, records=self._arena.records().reshape(-1).data)
 
     @classmethod
-    def from_bytes(cls, saved: bytes, *, group_of: GroupOf | None = None, max_streams: int | None = None) -> Bank:
-        """Load what :meth:`to_bytes` gave, with this `max_streams` if given; anything else is a ValueError."""
+    def from_bytes(cls, saved: bytes, *, max_streams: int | None = None) -> Bank:
+        """Load the bytes of :meth:`to_bytes`, with this `max_streams` if given; anything else is a ValueError."""
         found = unpack(saved)
         if found.kind != "Bank":
             raise ValueError(f"this is the state of {found.kind}, not of a bank")
         try:
-            return cls._revived(found, group_of, found.about["max_streams"] if max_streams is None else max_streams)
+            return cls._revived(found, found.about["max_streams"] if max_streams is None else max_streams)
         except (KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
             raise ValueError(f"the saved bank does not fit itself ({error!r})") from None
 
     @classmethod
-    def _revived(cls, found: Saved, group_of: GroupOf | None, max_streams: int) -> Bank:
-        about = found.about
-        bank = cls.__new__(cls)
-        bank._begin(Settings.from_state(found, group_of), check_whole(max_streams, "max_streams"))
-        records, period = bank._rows(found.sections["records"]), found.sections["period"]
-        if len(records) * 8 != len(period):
-            raise ValueError(f"{len(records)} streams, and {len(period)} bytes of their periods")
+    def _revived(cls, found: Saved, max_streams: int) -> Bank:
+        about, sections = found.about, found.sections
+        kind, parameters = KINDS.get(about["detector"]), about["parameters"]
+        if kind is None:
+            raise ValueError(f"a bank of {about['detector']!r} detectors, which this release does not know")
+        if 8 * len(parameters["labels"]) ** 2 > max(len(sections["records"]), 1 << 16):
+            raise ValueError("the records are too short for their labels")
+        detector, references, bank = kind(**parameters), None, cls.__new__(cls)
+        if "references" in sections:
+            _check_without_reference(detector)
+            references = References.from_state(detector.labels, about["references"], sections["references"])
+        bank._begin(detector, references, check_whole(max_streams, "max_streams"))
         bank._adopt(
-            records,
+            bank._rows(sections["records"]),
             {check_whole(number, "a key's number", 0): key_from_json(name) for number, name in about["keys"]},
             check_whole(about["events"], "events", 0),
-            np.frombuffer(period, "<i8").astype(np.int64),
             check_whole(about["left"], "left", 0),
         )
         return bank
 
     def _rows(self, saved: memoryview) -> npt.NDArray[np.uint8]:
         """Records, a row each."""
-        size = self._settings.detectors[0].rules.size
+        size = self._detector.rules.size
         if len(saved) % size:
             raise ValueError(f"{len(saved)} bytes of records of {size}")
         return np.frombuffer(saved, np.uint8).reshape(-1, size)
 
-    def _adopt(
-        self, records: Array, names: dict[int, Hashable], events: int, period: npt.NDArray[np.int64], left: int
-    ) -> None:
+    def _adopt(self, records: Array, names: dict[int, Hashable], events: int, left: int) -> None:
         """Give a new bank the state of another."""
         self._arena.extend(np.ascontiguousarray(records))
         heads = self._arena.heads()
-        stray = (heads["last"] >= events) | (heads["last"] < -1) | (period > heads["events"]) | (period < 0)
+        stray = (heads["last"] >= events) | (heads["last"] < -1)
         if stray.any() or int(heads["events"].sum(dtype=object)) > events:
             raise ValueError(f"streams that do not fit the {events} events of the bank")
         self._keys.arrange(heads["key"], heads["kind"], names)
-        if self._settings.references is not None:
-            self._settings.check_references(list(self), self._arena.records())
-        self.events, self._period, self._left = events, period if period.any() else period[:0], left
+        if self._references is not None:
+            dtype = _check_without_reference(self._detector)._evidence_rules.dtype()
+            self._references.check(list(self), self._arena.records().view(dtype)[:, 0]["look"])
+        self.events, self._left = events, left
 
     @exclusively
     def __reduce__(self) -> tuple[Any, ...]:
-        given = self._settings.given() | {"max_streams": self._keys.most}
-        state = (self._keys.names, self.events, self._begun(), self._left)
-        return _revive, (self._settings.detectors[0], given, self._arena.records().tobytes(), state)
+        given = {
+            "reference": None if self._references is None else dict(self._references),
+            "max_streams": self._keys.most,
+        }
+        state = (self._keys.names, self.events, self._left)
+        return _revive, (self._detector, given, self._arena.records().tobytes(), state)
 
 
 def _revive(detector: RecordDetector, given: dict[str, Any], saved: bytes, state: Any) -> Bank:
     bank = Bank(detector, **given)
     bank._adopt(bank._rows(memoryview(saved)), *state)
     return bank
+
+
+def _check_without_reference(detector: RecordDetector) -> FourRates:
+    if not isinstance(detector, FourRates) or detector.parameters["reference"] is not None:
+        raise ValueError(f"a reference, and {detector!r}: it must be a FourRates without one")
+    return detector
+
+
+def _referred(detector: RecordDetector, reference: Any) -> FourRates:
+    """A detector of the same settings that has this reference."""
+    return FourRates(**_check_without_reference(detector).parameters | {"reference": reference})

@@ -22,7 +22,7 @@ from fourrates.labels import plain
 Array = npt.NDArray[Any]
 Slots = npt.NDArray[np.int32]
 
-INTEGER, HIGH, OTHER = 0, 1, 2  # kinds: signed 64 bits, 2**63 up to 2**64, anything else
+INTEGER, OTHER = 0, 1  # kinds: signed 64 bits, anything else
 MOST = 2**31 - 2  # streams
 
 
@@ -31,7 +31,7 @@ class Sorted:
     """Keys of a batch, checked and sorted by kind, each kind with its places, or None if it is everywhere."""
 
     size: int
-    integers: list[tuple[Array | None, Array, bool]]  # places, 64 bits, whether negative ones mean 2**64 more
+    integers: list[tuple[Array | None, Array]]
     others: list[tuple[Array | None, Sequence[Hashable]]]
     positions: Array | None = None  # if given, the keys are these positions among the parts
 
@@ -79,9 +79,7 @@ def canonical(key: Any, position: int | None = None) -> Hashable:
 
 def kind_of(key: Hashable) -> int:
     """The kind of a key in its canonical form."""
-    if type(key) is int and -(2**63) <= key < 2**64:
-        return HIGH if key >= 2**63 else INTEGER
-    return OTHER
+    return INTEGER if type(key) is int and -(2**63) <= key < 2**63 else OTHER
 
 
 def token(key: Any) -> Hashable:
@@ -107,10 +105,8 @@ def _array(values: Array) -> Sorted:
             raise _no_key(float("nan"), int(missing.argmax()))
         if (values == np.floor(values)).all() and (np.abs(values) < 2.0**62).all():
             values, kind = values.astype(np.int64), "i"
-    if kind in "biu":
-        unsigned = values.dtype == np.uint64
-        bits = np.array(values, np.uint64 if unsigned else np.int64)  # a copy, as theirs may change meanwhile
-        return Sorted(values.size, [(None, bits.view(np.int64), unsigned)], [])
+    if kind in "biu" and not (values.dtype == np.uint64 and (values >= 2**63).any()):
+        return Sorted(values.size, [(None, np.array(values, np.int64))], [])  # a copy, as theirs may change meanwhile
     return _one_by_one(values.tolist())
 
 
@@ -125,13 +121,12 @@ def _one_by_one(keys: Sequence[Any]) -> Sorted:
             pass
     found = [canonical(key, position) for position, key in enumerate(keys)]
     sort = np.array([kind_of(key) for key in found])
-    integers: list[tuple[Array | None, Array, bool]] = []
-    for kind, kept in ((INTEGER, np.int64), (HIGH, np.uint64)):
-        places = np.flatnonzero(sort == kind)
-        if places.size:
-            integers.append((places, np.array([found[i] for i in places], kept).view(np.int64), kind == HIGH))
-    places = np.flatnonzero(sort == OTHER)
-    return Sorted(len(found), integers, [(places, [found[i] for i in places])] if places.size else [])
+    places, rest = np.flatnonzero(sort == INTEGER), np.flatnonzero(sort == OTHER)
+    return Sorted(
+        len(found),
+        [(places, np.array([found[i] for i in places], np.int64))] if places.size else [],
+        [(rest, [found[i] for i in rest])] if rest.size else [],
+    )
 
 
 def _coded(values: list[Any], positions: Array, gone: Array | None) -> Sorted:
@@ -180,11 +175,11 @@ class Keys:
         return int(self._index.nbytes)
 
     def find(self, keys: Sorted) -> Slots:
-        """The slots of keys, -1 where there is none."""
+        """The slots of keys, -1 for those without one."""
 
-        def integers(bits: Array, unsigned: bool) -> Slots:
-            slots = np.empty(bits.size, np.int32)
-            self._index.find(bits, unsigned, slots)
+        def integers(own: Array) -> Slots:
+            slots = np.empty(own.size, np.int32)
+            self._index.find(own, slots)
             return slots
 
         def others(names: Sequence[Hashable]) -> Slots:
@@ -195,17 +190,16 @@ class Keys:
     def take(self, keys: Sorted) -> tuple[Slots, Array, Array]:
         """The slots of keys, and the number and kind of each new one; after an error there are no new ones."""
         before = self.size
-        new: list[tuple[Slots, Array, int | Array]] = []
+        new: list[tuple[Slots, Array, int]] = []
 
-        def integers(bits: Array, unsigned: bool) -> Slots:
-            slots = np.empty(bits.size, np.int32)
+        def integers(own: Array) -> Slots:
+            slots = np.empty(own.size, np.int32)
             start, known = self.size, self._index.size
-            self._index.take(bits, unsigned, start, slots)
+            self._index.take(own, start, slots)
             if self._index.size > known:
                 self.size += self._index.size - known
                 fresh = slots >= start
-                kinds = np.where(bits[fresh] < 0, HIGH, INTEGER) if unsigned else INTEGER
-                new.append((slots[fresh], bits[fresh], kinds))
+                new.append((slots[fresh], own[fresh], INTEGER))
             return slots
 
         def others(names: Sequence[Hashable]) -> Slots:
@@ -249,10 +243,9 @@ class Keys:
             raise ValueError(f"{numbers.size:,} keys; at most {self.most:,} are possible")
         slots = np.arange(numbers.size, dtype=np.int32)
         integers = kinds != OTHER
-        pairs = np.stack([numbers[integers], kinds[integers].astype(np.int64)])
-        if np.unique(pairs, axis=1).shape[1] < pairs.shape[1]:
+        if np.unique(numbers[integers]).size < np.count_nonzero(integers):
             raise ValueError("a key that is there twice")
-        self._index.arrange(numbers[integers], slots[integers], (kinds[integers] == HIGH).astype(np.uint8))
+        self._index.arrange(numbers[integers], slots[integers])
         places = np.flatnonzero(~integers)
         self.names = {number: names[number] for number in numbers[places].tolist()}
         self._slots = dict(zip(map(token, self.names.values()), places.tolist(), strict=True))
@@ -263,11 +256,11 @@ class Keys:
 
     def name(self, number: int, kind: int) -> Hashable:
         """The key with this number and kind."""
-        return self.names[number] if kind == OTHER else number + 2**64 if kind == HIGH else number
+        return self.names[number] if kind == OTHER else number
 
 
 def _put_together(keys: Sorted, integers: Any, others: Any) -> Slots:
-    parts = [(places, integers(bits, unsigned)) for places, bits, unsigned in keys.integers]
+    parts = [(places, integers(own)) for places, own in keys.integers]
     parts += [(places, others(names)) for places, names in keys.others]
     if len(parts) == 1 and parts[0][0] is None:
         slots: Slots = parts[0][1]

@@ -1,4 +1,4 @@
-"""References by key: for each stream of a bank the classifier as it was shipped to it."""
+"""References by key, for each stream of a bank the classifier as it was shipped to it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Counts = npt.NDArray[np.int64]
 
 
 class References(Mapping[Hashable, "Counts"]):
-    """Confusion counts by key, in the order of the labels, from what ``FourRates(reference=...)`` takes."""
+    """Confusion counts by key, in the order of the labels, from any ``FourRates(reference=...)``."""
 
     def __init__(self, labels: Labels, given: Mapping[Any, Any]) -> None:
         self._labels = labels
@@ -59,6 +59,13 @@ class References(Mapping[Hashable, "Counts"]):
             given[here], ones[here] = counts.sum(2), counts.diagonal(axis1=1, axis2=2)
         return given, ones
 
+    def check(self, keys: Sequence[Hashable], held: npt.NDArray[np.void]) -> None:
+        """Raise a ValueError unless the look of each key's record has that key's reference, or has left it for good."""
+        given, ones = self.numbers(keys)
+        fits = ((held["given"] == given) & (held["ones"] == ones) | (held["given"] == 0)).all(1)
+        if not fits.all():
+            raise ValueError(f"the stream of key {keys[int(fits.argmin())]!r} holds another reference than the key has")
+
     def to_state(self) -> tuple[list[Any], bytes]:
         """The keys as JSON has them, and the counts of each, one after the other."""
         counts = [confusion.astype("<i8").tobytes() for confusion in self._counts.values()]
@@ -66,7 +73,7 @@ class References(Mapping[Hashable, "Counts"]):
 
     @classmethod
     def from_state(cls, labels: Labels, keys: Any, counts: bytes | memoryview) -> References:
-        """Load what :meth:`to_state` gave; anything else is a ValueError."""
+        """Load the state of :meth:`to_state`; anything else is a ValueError."""
         classes = len(labels.values)
         if not isinstance(keys, list) or len(counts) != 8 * classes**2 * len(keys):
             raise ValueError(f"{len(counts)} bytes of references that do not fit their keys")

@@ -39,7 +39,7 @@ class Batch:
     clock: int
 
     def shares(self, threads: int) -> list[tuple[int, int]]:
-        """Divide the events among threads, as evenly as whole streams can be: (first, one after the last) of each."""
+        """Divide the events among threads, evenly by whole streams, as (first, one after the last) of each."""
         size = self.slots.size
         parts = max(min(threads, size // SHARE), 1)
         middles = self.slots[np.arange(1, parts) * size // parts]
@@ -52,27 +52,27 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def take(arena: Arena, detectors: Sequence[RecordDetector], batch: Batch, threads: int) -> Found:
-    """Process a batch of streams with the settings of their group's detector; findings in order of arrival."""
+def take(arena: Arena, detector: RecordDetector, batch: Batch, threads: int) -> Found:
+    """Process a batch of streams with the settings of a detector; findings in order of arrival."""
     shares = batch.shares(threads)
     if len(shares) < 2:
-        found = _take(arena, detectors, batch, 0, batch.slots.size)
+        found = _take(arena, detector, batch, 0, batch.slots.size)
     else:
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(len(shares)) as pool:
-            parts = pool.map(lambda share: _take(arena, detectors, batch, *share), shares)
+            parts = pool.map(lambda share: _take(arena, detector, batch, *share), shares)
             found = [finding for part in parts for finding in part]
     return sorted(found, key=lambda finding: finding[0])
 
 
-def _take(arena: Arena, detectors: Sequence[RecordDetector], batch: Batch, start: int, end: int) -> Found:
+def _take(arena: Arena, detector: RecordDetector, batch: Batch, start: int, end: int) -> Found:
     found: Found = []
     while start < end:
         start, state = arena.run(batch.slots, batch.truths, batch.preds, batch.places, start, end, batch.clock)
         if state & REPORT:
             record = arena.view(int(batch.slots[start - 1]))
             head = head_of(record)
-            findings = detectors[head.group]._settle_record(record, state)
+            findings = detector._settle_record(record, state)
             found.append((batch.clock + int(batch.places[start - 1]), head, findings))
     return found

@@ -1,4 +1,4 @@
-"""Drift Detection Method: the error rate against its best so far."""
+"""Drift Detection Method, the error rate against its best so far."""
 
 from __future__ import annotations
 
@@ -15,44 +15,39 @@ from fourrates.kernel.baselines import ErrorRate
 
 
 class DDM(CountingDetector, ErrorRate):
-    r"""Drift Detection Method (DDM): an alarm when the error rate rises above its best.
+    r"""Drift Detection Method (DDM); alarms when the error rate rises above its best.
 
-    As long as the concept is stable and the model learns, its error rate falls. After i events with error rate
-    :math:`p_i` its deviation is :math:`s_i = \sqrt{p_i (1 - p_i) / i}`. DDM remembers :math:`p_{min}` and
-    :math:`s_{min}` from where :math:`p_i + s_i` was least, warns when :math:`p_i + s_i > p_{min} + 2 s_{min}`, and
-    reports a drift beyond :math:`p_{min} + 3 s_{min}`. Then it starts afresh.
-
-    **Input**: pairs (y_true, y_pred) of labels. Only whether they are equal matters.
-
-    **Blind to** every drift that keeps the error rate, however much it hurts one class (see the second example), and
-    to improvement. It also grows slow with age, as p is a mean over all events since the last drift.
+    After i events with error rate :math:`p_i` its deviation is :math:`s_i = \sqrt{p_i (1 - p_i) / i}`. DDM remembers
+    :math:`p_{min}` and :math:`s_{min}` from when :math:`p_i + s_i` was least, warns when :math:`p_i + s_i` exceeds
+    :math:`p_{min} + 2 s_{min}`, and reports a drift beyond :math:`p_{min} + 3 s_{min}`. Then it starts afresh.
 
     Parameters
     ----------
     warn, detect : float
         Deviations above the minimum at which it warns and reports.
     minimum : int
-        The first event, counted from 1 since the last drift, at which p is trusted. Before it there is no minimum and
-        no test.
-    labels : iterable of hashables
-        The classes, two or more.
-    positive : label, optional
-        The positive one of two labels. It is second in `Drift.confusion`; DDM itself makes no difference.
+        The first event, counted from 1 since the last drift, at which p is trusted and tested.
+    labels, positive
+        As of :class:`~fourrates.baselines.NFR`.
 
     Notes
     -----
     The paper leaves these open:
 
-    - *Zero errors*: p = s = 0 is no estimate of anything, so there is no minimum before the first error. Otherwise it
-      would be 0 for ever after, and the first error of a perfect classifier would be a drift.
+    - *Zero errors*: there is no minimum before the first error. Otherwise it would be 0 for ever after, and the first
+      error of a perfect classifier would be a drift.
     - *Ties*: a sum equal to a bound has not crossed it. The paper writes "at least", which differs only if
-      :math:`s_{min} = 0`. Then a classifier that is always wrong would alarm at every event.
-    - *An equal minimum* leaves the earlier one in place, as the paper's "lower" has it.
+      :math:`s_{min} = 0`. Then a classifier that is always wrong would alarm at every event. An equal minimum leaves
+      the earlier one in place.
     - *The thirtieth event* is the first that is tested, not the thirty-first.
+
+    References
+    ----------
+    J. Gama, P. Medas, G. Castillo and P. Rodrigues, "Learning with Drift Detection", SBIA 2004.
 
     Examples
     --------
-    The error rate rises from 0.1 to 0.3:
+    The error rate rises from 0.1 to 0.3. If tpr falls at the same error rate, DDM stays silent:
 
     >>> import fourrates as fr
     >>> from fourrates.streams import SCENARIOS
@@ -60,16 +55,9 @@ class DDM(CountingDetector, ErrorRate):
     >>> for drift in detector.update_many(*SCENARIOS["Imbalance3"].stream(seed=3)):
     ...     print(drift)
     drift at 5,212, since 5,027: error up: 0.116, above its bound 0.116 (0.101 expected after 5,213 observations)
-
-    The tpr falls from 0.75 to 0.25 and DDM stays silent, because the error rate stays at 0.2:
-
     >>> detector.reset()
     >>> detector.update_many(*SCENARIOS["Imbalance2"].stream(seed=3))
     []
-
-    References
-    ----------
-    J. Gama, P. Medas, G. Castillo and P. Rodrigues, "Learning with Drift Detection", SBIA 2004.
     """
 
     __slots__ = ()

@@ -1,4 +1,4 @@
-"""Naive Four Rates: every rate of the confusion matrix against its own running average."""
+"""Naive Four Rates, every rate of the confusion matrix against its own running average."""
 
 from __future__ import annotations
 
@@ -19,26 +19,20 @@ from fourrates.record import DRIFT
 
 
 class NFR(CountingDetector, RunningRates):
-    r"""Naive Four Rates (NFR): the four rates of LFR, each tested by its plain share of correct predictions.
+    r"""Naive Four Rates (NFR), the four rates of LFR, each tested by its plain share of correct predictions.
 
     The paper's own point of comparison. For each rate NFR keeps the share :math:`\hat P` of its n observations that
-    were correct, and :math:`\bar P`, the running average of all values of :math:`\hat P`. Old observations count more
-    in :math:`\bar P`, so after a change it lags behind. Under a stable concept :math:`\hat P` is taken to be normal
-    with mean :math:`\bar P` and variance :math:`\bar P (1 - \bar P) / n`. Beyond the quantile of the warning or
-    detection level, NFR warns or reports a drift. Then it starts afresh.
+    were correct, and :math:`\bar P`, the running average of all values of :math:`\hat P`. Under a stable concept
+    :math:`\hat P` is taken to be normal with mean :math:`\bar P` and variance :math:`\bar P (1 - \bar P) / n`. Beyond
+    the quantile of the warning or detection level, NFR warns or reports a drift. Then it starts afresh.
 
-    **Input**: pairs (y_true, y_pred) of labels.
-
-    **Blind to** late changes: :math:`\hat P` is a mean over everything since the last drift, and moves the more slowly
-    the longer that is (see the second example). Nor is the normal law that of the difference :math:`\hat P - \bar P`,
-    whose two terms are made from the same bits, so a level is not a rate of false alarms.
+    That law is not the one of :math:`\hat P - \bar P`, whose terms share their bits. So a level is no rate of false
+    alarms.
 
     Parameters
     ----------
-    warn : float
-        Level of the warning bounds, per side, rate and step; the paper's :math:`\delta`.
-    detect : float
-        Level of the detection bounds, smaller than `warn`; the paper's :math:`\epsilon`.
+    warn, detect : float
+        Levels of the bounds, per side, rate and step; the paper's :math:`\delta` and :math:`\epsilon`.
     minimum : int
         The first observation of a rate, counted from 1 since the last drift, at which it is tested.
     labels : iterable of hashables
@@ -52,35 +46,27 @@ class NFR(CountingDetector, RunningRates):
     -----
     The paper leaves these open; benchmarks/paper_tables.py has the results of other readings:
 
-    - *Initial values*: none. Only real observations count, as for LFR, not the four pseudo-counts of the paper's
-      Algorithm 1, which hold :math:`\bar P` near one half for long.
+    - *Initial values*: none, as for LFR, instead of the four pseudo-counts of the paper's Algorithm 1.
     - *The running average* contains the present :math:`\hat P`, as in the proof of the paper's Lemma 2.
-    - *A minimum count* is not in the paper, but the normal law is one for large n: without it eleven correct
+    - *A minimum count* is not in the paper, but the normal law is one for large n. Without it eleven correct
       predictions and then a wrong one are a drift at level 0.001.
-    - *Levels* are per side, as for LFR.
     - *Ties*: a rate equal to a bound has not crossed it; so one that was always 1, or always 0, never does.
-
-    Examples
-    --------
-    The class ratio changes from 1:1 to 9:1, and with it the tnr and npv:
-
-    >>> import fourrates as fr
-    >>> from fourrates.streams import SCENARIOS
-    >>> scenario = SCENARIOS["Imbalance1"]
-    >>> detector = fr.baselines.NFR()
-    >>> drift, *later = detector.update_many(*scenario.stream(seed=1))
-    >>> print(drift)
-    drift at 5,227, since 5,123: tnr up: 0.697, above its bound 0.697 (0.670 expected after 2,720 observations)
-
-    That took 227 events. The same change after 100,000 events instead of 5,000:
-
-    >>> drift, *later = fr.baselines.NFR().update_many(*scenario.stream(seed=1, length=200_000))
-    >>> drift.at - 100_000
-    1169
 
     References
     ----------
     H. Wang and Z. Abraham, "Concept Drift Detection for Streaming Data", IJCNN 2015.
+
+    Examples
+    --------
+    The class ratio changes from 1:1 to 9:1, first after 5,000 events, then after 100,000. Late changes take longer:
+
+    >>> import fourrates as fr
+    >>> from fourrates.streams import SCENARIOS
+    >>> for length in (10_000, 200_000):
+    ...     drift, *later = fr.baselines.NFR().update_many(*SCENARIOS["Imbalance1"].stream(seed=1, length=length))
+    ...     print(drift.at - length // 2, drift.changes[0].rate)
+    227 tnr
+    1169 npv
     """
 
     __slots__ = ("_deviations", "_names")

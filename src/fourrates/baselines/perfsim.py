@@ -1,4 +1,4 @@
-"""PerfSim: how alike the confusion matrices of consecutive batches are."""
+"""PerfSim compares the confusion matrices of consecutive batches."""
 
 from __future__ import annotations
 
@@ -15,17 +15,11 @@ from fourrates.kernel.baselines import Similarity
 
 
 class PerfSim(CountingDetector, Similarity):
-    r"""PerfSim: an alarm when the confusion matrices of two consecutive batches point different ways.
+    r"""PerfSim alarms when the confusion matrices of two consecutive batches point different ways.
 
-    The events are cut into batches of equal size. The counts of a batch's confusion matrix make a vector, and PerfSim
-    takes the cosine between the vectors of two consecutive batches: 1 when they are alike. Below `detect` it reports a
-    drift, whose window is the batch that differed, and starts afresh; the next batch is then the first.
-
-    **Input**: pairs (y_true, y_pred) of labels.
-
-    **Blind to** changes in small cells. The largest count rules the cosine, so a rare class may be lost entirely (see
-    the second example). Blind also to slow drift, which makes no two neighbours unlike, and within a batch. How far a
-    cosine lies below 1 by chance depends on the size of the batch and the matrix, so no threshold suits all.
+    The counts of a batch's confusion matrix make a vector, and PerfSim takes the cosine between the vectors of two
+    consecutive batches of equal size: 1 when they are alike. Below `detect` it reports a drift, whose window is the
+    batch that differed, and starts afresh; the next batch is then the first.
 
     Parameters
     ----------
@@ -33,10 +27,8 @@ class PerfSim(CountingDetector, Similarity):
         Similarities in (0, 1) below which it warns and reports.
     batch : int
         Events in a batch.
-    labels : iterable of hashables
-        The classes, two or more.
-    positive : label, optional
-        The positive one of two labels. It is second in `Drift.confusion`; PerfSim itself makes no difference.
+    labels, positive
+        As of :class:`~fourrates.baselines.NFR`.
 
     Notes
     -----
@@ -46,31 +38,20 @@ class PerfSim(CountingDetector, Similarity):
       first event of its first batch.
     - *Ties*: a similarity equal to a threshold has not fallen below it.
 
+    References
+    ----------
+    D. K. Antwi, H. L. Viktor and N. Japkowicz, "The PerfSim Algorithm for Concept Drift Detection in Imbalanced Data",
+    ICDM Workshops 2012.
+
     Examples
     --------
     The class ratio changes from 1:1 to 9:1 at event 5,000, at the start of a batch:
 
     >>> import fourrates as fr
     >>> from fourrates.streams import SCENARIOS
-    >>> detector = fr.baselines.PerfSim()
-    >>> for drift in detector.update_many(*SCENARIOS["Imbalance1"].stream(seed=1)):
+    >>> for drift in fr.baselines.PerfSim().update_many(*SCENARIOS["Imbalance1"].stream(seed=1)):
     ...     print(drift)
     drift at 5,499, since 5,000: similarity down: 0.711, below its bound 0.980 (after 500 observations)
-
-    Of 500 events, 20 are positive, and 16 of these are recognised; in the next batch none is:
-
-    >>> detector.reset()
-    >>> y_true = ([0] * 480 + [1] * 20) * 2
-    >>> y_pred = [0] * 480 + [1] * 16 + [0] * 4 + [0] * 500
-    >>> detector.update_many(y_true, y_pred)
-    []
-    >>> round(detector.rates["similarity"].statistic, 4)
-    0.9989
-
-    References
-    ----------
-    D. K. Antwi, H. L. Viktor and N. Japkowicz, "The PerfSim Algorithm for Concept Drift Detection in Imbalanced Data",
-    ICDM Workshops 2012.
     """
 
     __slots__ = ()

@@ -1,4 +1,4 @@
-"""Run lengths and delays: what to expect of a detector before it runs."""
+"""Run lengths and delays, to know what to expect of a detector before it runs."""
 
 from typing import TYPE_CHECKING
 

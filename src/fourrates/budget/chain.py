@@ -1,4 +1,4 @@
-"""The Markov chain of R under a stable concept: its stationary law, and how soon it leaves its bounds.
+"""The Markov chain of R under a stable concept, with its stationary law, and how soon it leaves its bounds.
 
 With independent bits, ones with probability p, R moves from r to eta r or to eta r + (1 - eta). Its law is carried on
 points of [0, 1]; a value between two of them is split so that the mean is kept (Brook and Evans, 1972). The share of

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 
 class Rate(NamedTuple):
-    """A rate under a stable concept: how often an event touches it, and its value."""
+    """A rate under a stable concept, as its share of events and its value."""
 
     share: float
     value: float
@@ -26,7 +26,7 @@ def probabilities(confusion: npt.ArrayLike, classes: int) -> npt.NDArray[np.floa
 
 
 def rates(matrix: npt.NDArray[np.float64]) -> list[Rate]:
-    """The 2K rates of a matrix of probabilities: the recall of each class, then the precision of each."""
+    """The 2K rates of a matrix of probabilities, the recall of each class, then the precision of each."""
     touched = np.concatenate([matrix.sum(1), matrix.sum(0)])
     right = np.tile(matrix.diagonal(), 2)
     return [

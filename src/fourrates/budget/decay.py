@@ -20,21 +20,11 @@ DECAYS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.96, 0.97, 0.98, 0.985, 0.
 
 @dataclass(frozen=True, slots=True)
 class BestDecay:
-    """The decay that finds a change soonest.
+    """The decay that finds a change soonest."""
 
-    Attributes
-    ----------
-    decay : float
-        As :class:`~fourrates.LFR` takes it.
-    delay : float
-        The median delay with it, in events; infinite if it is beyond the horizon.
-    delays : dict
-        The median delay with each decay that was tried.
-    """
-
-    decay: float
-    delay: float
-    delays: dict[float, float]
+    decay: float  #: as :class:`~fourrates.LFR` takes it
+    delay: float  #: the median delay with it, in events; infinite if it is beyond the horizon
+    delays: dict[float, float]  #: the median delay with each decay that was tried
 
 
 def best_decay(

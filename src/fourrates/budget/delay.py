@@ -25,18 +25,10 @@ DEVIATES = [NormalDist().inv_cdf((i + 0.5) / 9) for i in range(9)]  # equally li
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Delay:
-    """How long a change goes unnoticed.
+    """How long a change goes unnoticed."""
 
-    Attributes
-    ----------
-    found : array
-        `found[m]` is the chance that the change is found within m + 1 events.
-    streams : int or None
-        How many streams were simulated to find it; None if it was computed.
-    """
-
-    found: npt.NDArray[np.float64]
-    streams: int | None = None
+    found: npt.NDArray[np.float64]  #: `found[m]` is the chance that the change is found within m + 1 events
+    streams: int | None = None  #: how many streams were simulated to find it; None if it was computed
 
     def within(self, events: int) -> float:
         """The chance that the change is found within this number of events."""
@@ -97,7 +89,7 @@ def expected_delay(detector: LFR, before: npt.ArrayLike, after: npt.ArrayLike, h
     check_horizon(horizon)
     classes = len(detector.rates) // 2
     old, new = (rates(probabilities(matrix, classes)) for matrix in (before, after))
-    bounds = [detector._asymptotic_bounds(name, rate.value) for name, rate in zip(detector.rates, old, strict=True)]
+    bounds = [detector.asymptotic_bounds(name, rate.value) for name, rate in zip(detector.rates, old, strict=True)]
     return Delay(found_within(bounds, old, new, horizon))
 
 

@@ -23,42 +23,25 @@ Matrix = npt.NDArray[np.float64]
 POINTS = (2.0, 5.0, 10.0, 20.0)
 STREAMS, FEWEST = 100, 12  # for each fall; the median of 100 has a standard error of about 12 %
 EVENTS = 3_000_000  # drawn for a fall, about; beyond, fewer streams are drawn
-PATIENCE = 4.0  # times the best case of a fall: how far to look ahead
+PATIENCE = 4.0  # times the best case of a fall; how far to look ahead
 LOST = 0.4  # of the budget; by then a third of stable streams have had a false alarm
 LONGEST = 4_000_000  # events; a fall that takes longer at best is not simulated
 
 
 @dataclass(frozen=True, slots=True)
 class Fall:
-    """A fall of a recall, and how soon it would be found.
-
-    Attributes
-    ----------
-    rate : str
-        The recall.
-    before, after : float
-        Its value.
-    median : float or None
-        Events until half of the streams had an alarm; None if that is beyond the horizon.
-    horizon : int
-        Events simulated after the fall. If even a detector that knew of the fall would need more than four million,
-        nothing is simulated, and this is its need.
-    found : float
-        The share of the streams with an alarm by then.
-    streams : int
-        How many were simulated; 0 for none.
-    lost : bool
-        Whether it takes as long as a false alarm would, which is then the likelier finding.
-    """
+    """A fall of a recall, and how soon it would be found."""
 
     rate: str
     before: float
     after: float
-    median: float | None
+    median: float | None  #: events until half of the streams had an alarm; None if that is beyond the horizon
+    #: events simulated after the fall. If even a detector that knew of the fall would need more than four million,
+    #: nothing is simulated, and this is its need
     horizon: int
-    found: float
-    streams: int
-    lost: bool = False
+    found: float  #: the share of the streams with an alarm by then
+    streams: int  #: how many were simulated; 0 for none
+    lost: bool = False  #: whether it takes as long as a false alarm would, which is then the likelier finding
 
     @property
     def standard_error(self) -> float:
@@ -112,22 +95,8 @@ def falls(
 ) -> list[Fall]:
     """Estimate how soon falls of each recall would be found, by running the detector on streams that have one.
 
-    Parameters
-    ----------
-    detector : Detector
-        Any; copies of it run.
-    confusion : K x K array
-        Probabilities or counts, by true class and then by predicted class.
-    points : iterable of float
-        How far a recall falls: 5 is from 0.90 to 0.85.
-    classes : sequence of int, optional
-        The classes whose recalls fall, as positions; all of them if not given.
-    history : int
-        Events before the fall.
-    horizon : int, optional
-        Events to look ahead; by default the number the fall is likely to need.
-    seed : int
-        Of the streams.
+    Five `points` are from 0.90 to 0.85. `classes` are positions, all if not given; `history` is the number of events
+    before the fall, `horizon` after it, by default as many as it is likely to need.
 
     Examples
     --------

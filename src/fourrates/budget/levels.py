@@ -26,21 +26,12 @@ SAFER = 0.98  # factor for a level until it keeps the budget
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Levels for a budget.
+    """Levels for a budget."""
 
-    Attributes
-    ----------
-    arl : float
-        The run length asked for, in events.
-    detect : float
-        The detection level that keeps it, as :class:`~fourrates.LFR` takes it.
-    run_lengths : dict
-        From the value of a rate to the run length in events, if all rates had that value and no alarms coincided;
-        infinite if none can alarm. The least of them is `arl` or slightly above.
-    """
-
-    arl: float
-    detect: float
+    arl: float  #: the run length asked for, in events
+    detect: float  #: the detection level that keeps it, as :class:`~fourrates.LFR` takes it
+    #: from the value of a rate to the run length in events, if all rates had that value and no alarms coincided;
+    #: infinite if none can alarm. The least of them is `arl` or slightly above
     run_lengths: dict[float, float]
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from fourrates.budget.confusion import probabilities
 from fourrates.budget.delay import Delay, check_horizon
-from fourrates.evaluate.run_length import RunLength, run_length
+from fourrates.evaluate import RunLength, run_length
 from fourrates.findings import Drift
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def expected_run_length(
         size = min(size, limit - events)
         at += [drift.at for drift in drifts_of(running, draw(random, size))]
         events += size
-        # As many events as the missing alarms need, but at most double, to avoid surprises.
+        # The events that the missing alarms need, but at most double, to avoid surprises.
         size = min(2 * size, CHUNK, max(10_000, int(1.1 * events / max(len(at), 1) * (alarms - len(at)))))
     return run_length(at, events)
 
@@ -79,22 +79,8 @@ def simulated_delay(
 ) -> Delay:
     """Run a detector on many streams that change once, and see how soon it reacts.
 
-    A false alarm before the change happens as in life; only drifts from the change on count.
-
-    Parameters
-    ----------
-    detector : Detector
-        Any; a clone of it runs.
-    before, after : K x K arrays
-        Probabilities or counts, by true class and then by predicted class.
-    streams : int
-        How many.
-    history : int
-        Events before the change.
-    horizon : int
-        How many events to look ahead.
-    seed : int or Generator
-        Of the streams.
+    A false alarm before the change happens as in life; only drifts from the change on count. Arguments are those of
+    :func:`~fourrates.budget.expected_delay`, with `history` events before the change.
 
     Examples
     --------

@@ -36,14 +36,7 @@ LEAST = 100  # events; a smaller budget makes no sense
 def run_length(text: str, rate: float | None, name: str = "budget") -> float:
     """The events between two false alarms in a budget given in words.
 
-    Parameters
-    ----------
-    text : str
-        Such as "100000", "1 per 30 days", "one a quarter" or "2 per week".
-    rate : float or None
-        Events per second, if times are known.
-    name : str
-        The name of the budget in messages.
+    `rate` is in events per second, if times are known; `name` is that of the budget in messages.
 
     Examples
     --------
@@ -64,7 +57,7 @@ def run_length(text: str, rate: float | None, name: str = "budget") -> float:
         (form["alarms"], form["amount"], form["unit"].removesuffix("s")) if form else (None, None, "?")
     )
     if unit not in ("", "event", *UNITS) or (amount is None and unit == ""):
-        raise ValueError(f"{name} {text!r} is not written like 100000, '1 per 100000 events' or '1 per 30 days'")
+        raise ValueError(f"{name} {text!r}: try '1 per month' or 100000")
     length = _amount(amount or "1", name) / _amount(alarms or "1", name)
     if unit in ("", "event"):
         return length
@@ -76,17 +69,10 @@ def run_length(text: str, rate: float | None, name: str = "budget") -> float:
 def volume(text: str, name: str = "volume") -> float:
     """Events per second, from a volume in words.
 
-    Parameters
-    ----------
-    text : str
-        Such as "40,000 a day", "40000/day", "40k/day" or "2 million per month".
-    name : str
-        The name of the volume in messages.
+    Such as "40,000 a day", "40000/day", "40k/day" or "2 million per month".
 
     Examples
     --------
-    "40,000 a day, one false alarm a quarter":
-
     >>> from fourrates.budget.words import run_length, volume
     >>> run_length("one a quarter", volume("40,000 a day"))
     3652400.0
@@ -94,7 +80,7 @@ def volume(text: str, name: str = "volume") -> float:
     form = re.fullmatch(VOLUME, text.lower())
     unit = form["unit"].removesuffix("s") if form else ""
     if form is None or unit not in UNITS:
-        raise ValueError(f"{name} {text!r} is not written like 40000/day or '40,000 a day'")
+        raise ValueError(f"{name} {text!r}: try 40000/day or '40,000 a day'")
     return _amount(form["amount"], name) * TIMES[form["times"]] / UNITS[unit]
 
 
@@ -108,9 +94,9 @@ def duration(seconds: float) -> str:
     return f"{shown} {unit}{'' if shown == '1' else 's'}"
 
 
-def is_duration(text: str) -> bool:
+def is_duration(text: str, name: str = "budget") -> bool:
     """Whether a budget is one of time, so that its events depend on the daily volume."""
-    return run_length(text, 1.0) != run_length(text, 2.0)
+    return run_length(text, 1.0, name) != run_length(text, 2.0, name)
 
 
 def _amount(text: str, name: str) -> float:
@@ -123,14 +109,27 @@ def _amount(text: str, name: str) -> float:
 def event_rate(times: npt.NDArray[np.datetime64] | None) -> float | None:
     """Events per second, from their times; None if these do not determine it."""
     known = times[~np.isnat(times)] if times is not None else np.empty(0, "M8[us]")
-    if known.size < 2:
-        return None
-    seconds = float((known.max() - known.min()) / np.timedelta64(1, "s"))
-    return (known.size - 1) / seconds if seconds > 0 else None
+    return rate_between(known.size, known.min(), known.max()) if known.size > 1 else None
+
+
+def rate_between(events: int, first: np.datetime64, last: np.datetime64) -> float | None:
+    """Events per second between two times; of dates, the last day counts too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fourrates.budget.words import rate_between
+    >>> 86_400 * rate_between(70, np.datetime64("2026-09-01"), np.datetime64("2026-09-07"))
+    10.0
+    """
+    seconds = float((last - first) / np.timedelta64(1, "s"))
+    if all(time == time.astype("M8[D]") for time in (first, last)):
+        return events / (seconds + UNITS["day"])
+    return (events - 1) / seconds if seconds > 0 else None
 
 
 def default_budget(rate: float | None) -> tuple[float, str]:
-    """The default events between two false alarms, and a sentence that says so."""
+    """The default events between two false alarms, and a sentence about it."""
     if rate is None:
         return float(DEFAULT_EVENTS), f"budget: one false alarm in {DEFAULT_EVENTS:,} events"
     month = run_length(DEFAULT_WORDS, rate)

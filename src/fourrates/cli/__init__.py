@@ -11,17 +11,18 @@ import os
 import sys
 from contextlib import suppress
 
+from fourrates.lazy import install
+
 REFUSED, DEFECT, UNDELIVERED, INTERRUPTED = 2, 3, 4, 130  # exit status
 
 
 def main() -> None:
-    """Run the command line and leave the process with its status."""
     try:
         from fourrates.cli.app import run
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] not in ("click", "rich"):
             raise
-        print(f"fourrates: the command line needs {error.name}: pip install 'fourrates[cli]'", file=sys.stderr)
+        print(f"fourrates: the command line needs {error.name}: {install('cli')}", file=sys.stderr)
         sys.exit(REFUSED)
     if isinstance(sys.stdout, io.TextIOWrapper):  # characters the output cannot encode are written as escapes
         sys.stdout.reconfigure(errors="backslashreplace")

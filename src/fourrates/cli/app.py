@@ -1,4 +1,4 @@
-"""The command line: all commands, with one form for every error.
+"""The command line, all commands, with one form for every error.
 
 Exit status: 0 for success; 1 for a drift with ``--fail-on drift``; 2 for invalid input or options, with one line of
 explanation; 3 for a defect of ours, with a file to send us; 4 for undelivered alerts of ``watch``; 130 after Ctrl-C.
@@ -16,10 +16,11 @@ import click
 
 import fourrates
 from fourrates.cli import DEFECT, INTERRUPTED, REFUSED
-from fourrates.cli.commands import SETTINGS, Commands, help_of, option
+from fourrates.cli.commands import SETTINGS, Commands, help_of
 from fourrates.cli.errors import Stopped
 from fourrates.escaping import printable
 from fourrates.io import InputError
+from fourrates.lazy import install
 
 EXTRAS = {
     "rich": "cli",
@@ -28,21 +29,14 @@ EXTRAS = {
     "narwhals": "io",
     "msgspec": "io",
     "matplotlib": "plot",
-    "pooch": "data",
 }
 
 
-def _version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
-    if asked:
-        print(f"fourrates {fourrates.__version__}")
-        ctx.exit()
-
-
 @click.group(cls=Commands, invoke_without_command=True, context_settings=SETTINGS)
-@option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version.")
+@click.version_option(fourrates.__version__, message="fourrates %(version)s", help="Print the version.")
 @click.pass_context
 def app(ctx: click.Context) -> None:
-    """Tell whether a classifier has drifted, which of its rates moved, which way, and since when.
+    """Find out whether a classifier has drifted, which of its rates moved, which way, and since when.
 
     Examples
     --------
@@ -65,7 +59,7 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except click.ClickException as error:
-        return _say(f"{error.format_message()} (--help tells more)")
+        return _say(f"{error.format_message()} (see --help)")
     except Stopped as stopped:
         return _say(str(stopped), INTERRUPTED)
     except (KeyboardInterrupt, click.Abort):  # click turns the first into the second
@@ -85,7 +79,7 @@ def _refusal(error: Exception) -> str | None:
     """The message for an unavailable file or library; None for a defect of ours."""
     if isinstance(error, ModuleNotFoundError):
         name = (error.name or "").split(".")[0]
-        return f"this needs {name}: pip install 'fourrates[{EXTRAS[name]}]'" if name in EXTRAS else None
+        return f"this needs {name}: {install(EXTRAS[name])}" if name in EXTRAS else None
     if not isinstance(error, OSError):
         return None
     if error.errno is None:

@@ -1,4 +1,4 @@
-"""``fourrates check``: profile a stream before watching it."""
+"""``fourrates check``, to profile a stream before watching it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import sys
 
 from fourrates.cli import options as opt
 from fourrates.cli import output
-from fourrates.cli.commands import command, gathered, option
+from fourrates.cli.commands import command, gathered
 from fourrates.cli.errors import Stopped, checked
 from fourrates.cli.expect import fall_table
 from fourrates.escaping import printable
 
-identity = option("--id", section=opt.DATA, metavar="COLUMN", help="Column of ids, to find duplicates; guessed.")
-data = gathered(opt.Data, "data", opt.columns, opt.by, identity, opt.class_names)
+data = gathered(opt.Data, "data", opt.columns, opt.by, opt.late, opt.class_names)
 
 
 @command
@@ -23,18 +22,19 @@ data = gathered(opt.Data, "data", opt.columns, opt.by, identity, opt.class_names
 def check(files: tuple[str, ...], data: opt.Data, arl: str | None, json: bool) -> None:
     """Profile a stream before monitoring it.
 
-    How many events a day and of which classes; duplicates, correlation, cycles of the day and the week, and whatever
-    else breaks a budget; what a budget means here in alarms a month, and what size of fall would be found how soon.
+    Prints events a day, class mix, and whatever breaks a budget, such as duplicates, clustering and seasons of the day
+    and the week. Then the alarms a month under the budget, and how soon falls would be found.
 
     Examples
     --------
       fourrates check predictions.csv
       fourrates check scored.parquet --score proba --threshold 0.7
       fourrates check all-models.csv --by model --budget '1 per quarter' --json
+      fourrates check predictions.csv --labels-from labels.csv --id order_id
     """
     from fourrates.diagnosis import diagnose
 
-    classes = opt.labels_of(data.labels)
+    classes, positive = data.classes
     try:
         with checked():
             found = diagnose(
@@ -46,9 +46,11 @@ def check(files: tuple[str, ...], data: opt.Data, arl: str | None, json: bool) -
                 data.by,
                 data.time,
                 data.id,
-                positive=opt.label_of(data.positive, classes),
+                positive=positive,
                 labels=classes,
                 budget=arl,
+                labels_from=data.labels_from,
+                order=data.order,  # type: ignore[arg-type]
             )
     except KeyboardInterrupt:
         raise Stopped("stopped before all was read; nothing was found out") from None

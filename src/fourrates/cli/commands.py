@@ -17,13 +17,22 @@ import click
 
 NAMES = ("detect", "check", "watch", "compare", "sample", "serve", "token", "expect", "demo")
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 100}
+SECTIONS = {
+    "Input": "truth pred score threshold time by labels positive bad stratum version labels_from id order bad_rows "
+    "models",
+    "Detector": "detector arl reference tolerance learning season",
+    "Output": "json csv report plot cost slices fail_on warnings alert",
+    "Resume": "state accept accept_after",
+}
+"""The headings of a help, and the parameters below each."""
+HEADINGS = {name: heading for heading, names in SECTIONS.items() for name in names.split()}
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Decorator = Callable[[Function], Function]
 
 
 class Commands(click.Group):
-    """The group of all commands: command NAME is the object NAME in the module NAME."""
+    """The group of all commands. Command NAME is the object NAME in the module NAME."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(NAMES)
@@ -53,26 +62,17 @@ class Command(click.Command):
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is not None:
-                sections.setdefault(getattr(parameter, "section", "Options"), []).append(record)
+                rest = "Arguments" if isinstance(parameter, Argument) else "Options"
+                sections.setdefault(HEADINGS.get(parameter.name or "", rest), []).append(record)
         for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl(records)
 
     def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Nothing: arguments are listed among the options, under their own heading."""  # click 8.5 calls it
-
-
-class Option(click.Option):
-    def __init__(self, *names: Any, section: str = "Options", **details: Any) -> None:
-        super().__init__(*names, **details)
-        self.section = section
+        """Nothing, as arguments are listed among the options, under their own heading."""  # click 8.5 calls it
 
 
 class Argument(click.Argument):
-    """An argument that the help explains."""
-
-    section = "Arguments"
-
     def __init__(self, *names: Any, help: str, **details: Any) -> None:
         super().__init__(*names, **details)
         self.help: str = help
@@ -96,8 +96,7 @@ def help_of(made: click.Command) -> str:
 
 
 def option(*names: str, **details: Any) -> Decorator[Any]:
-    """An option; `section` is its heading."""
-    return lambda function: click.option(*names, cls=Option, **details)(function)
+    return lambda function: click.option(*names, **details)(function)
 
 
 def argument(*names: str, **details: Any) -> Decorator[Any]:
@@ -105,7 +104,7 @@ def argument(*names: str, **details: Any) -> Decorator[Any]:
 
 
 def gathered(kind: type[Any], name: str, *options: Decorator[Any]) -> Decorator[Any]:
-    """Combine options into one decorator, and one argument: an instance of a data class with their fields."""
+    """Combine options into one decorator, and one argument, an instance of a data class with their fields."""
     names = [field.name for field in fields(kind)]
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""``fourrates compare``: whether a second model is better than the first."""
+"""``fourrates compare``, whether a second model is better than the first."""
 
 from __future__ import annotations
 
@@ -6,26 +6,28 @@ import click
 
 from fourrates.cli import options as opt
 from fourrates.cli import output
-from fourrates.cli.commands import command, option
+from fourrates.cli.commands import command, gathered, option
 from fourrates.cli.errors import checked
-from fourrates.io import Bad
+
+data = gathered(
+    opt.Data,
+    "data",
+    option("--truth", metavar="COLUMN", help="Column of true labels; inferred if not given."),
+    option(
+        "--pred",
+        metavar="COLUMN[,COLUMN]",
+        required=True,
+        help="The predictions of both models, if both saw every row; one column with --by, if each saw its own.",
+    ),
+    option("--by", metavar="COLUMN", help="Column that names the model, such as a version."),
+    opt.classes,
+)
 
 
 @command
 @opt.files
-@option("--truth", section=opt.DATA, metavar="COLUMN", help="Column of true labels; guessed if not given.")
-@option(
-    "--pred",
-    section=opt.DATA,
-    metavar="COLUMN[,COLUMN]",
-    required=True,
-    help="The predictions of both models, if both saw every row; one column with --by, if each saw its own.",
-)
-@option("--by", section=opt.DATA, metavar="COLUMN", help="Column that names the model, such as a version.")
-@option(
-    "--models", section=opt.DATA, metavar="A,B", help="With --by: the first and the second; in order of appearance."
-)
-@opt.classes
+@data
+@option("--models", metavar="A,B", help="With --by, the first and the second; in order of appearance.")
 @option(
     "--margin",
     metavar="POINTS",
@@ -33,10 +35,8 @@ from fourrates.io import Bad
     default=1.0,
     help="How many points of recall worse still count as not worse.",
 )
-@option("--alpha", metavar="X", type=float, default=0.05, help="Probability of a wrong verdict, over all looks.")
 @option(
     "--fail-on",
-    section=opt.OUTPUT,
     type=click.Choice(["worse", "undecided"]),
     multiple=True,
     help="Exit status 1 for this verdict; may be repeated.",
@@ -44,21 +44,15 @@ from fourrates.io import Bad
 @opt.json
 def compare(
     files: tuple[str, ...],
-    truth: str | None,
-    pred: str,
-    by: str | None,
+    data: opt.Data,
     models: str | None,
-    labels: str | None,
-    positive: str | None,
-    bad: Bad,
     margin: float,
-    alpha: float,
     fail_on: tuple[str, ...],
     json: bool,
 ) -> int:
-    """Say whether a second model is better than the first.
+    """Find out whether a second model is better than the first.
 
-    Look as often as you like: over all looks together, a verdict is wrong with probability --alpha at most.
+    Look as often as you like. Over all looks together, a verdict is wrong with a probability of 5 % at most.
 
     Examples
     --------
@@ -67,20 +61,19 @@ def compare(
     """
     from fourrates.comparison import compare
 
-    classes = opt.labels_of(labels)
-    columns = pred if by is not None else pred.split(",")
+    classes, positive = data.classes
+    assert isinstance(data.pred, str)
     with checked():
         answer = compare(
             list(files),
-            truth,
-            columns,
-            by,
+            data.truth,
+            data.pred if data.by is not None else data.pred.split(","),
+            data.by,  # type: ignore[arg-type]  # one column
             None if models is None else models.split(","),
             margin / 100,
-            alpha,
-            opt.label_of(positive, classes),
-            classes,
-            bad,
+            positive=positive,
+            labels=classes,
+            bad=data.bad,
         )
     print(output.as_json(answer.to_dict()) if json else answer)
     return int(answer.verdict in fail_on)

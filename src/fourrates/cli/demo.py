@@ -1,4 +1,4 @@
-"""``fourrates demo``: find and show a drift that leaves accuracy flat."""
+"""``fourrates demo``, to find and show a drift that leaves accuracy flat."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEED = 5
     metavar="[FOLDER]",
     type=click.Path(path_type=Path),
     default="fourrates-demo",
-    help="Where the data and the report go; fourrates-demo.",
+    help="Folder for the data and the report; fourrates-demo.",
 )
 @click.pass_context
 def demo(ctx: click.Context, folder: Path) -> None:
@@ -30,7 +30,7 @@ def demo(ctx: click.Context, folder: Path) -> None:
 
     200,000 card transactions over ten days, 2 % of them fraud. On day 6 the classifier goes blind to two thirds of the
     frauds it used to catch, and its accuracy does not move. On day 8 it is repaired. A report
-    shows what was found.
+    shows the findings.
     """
     from fourrates.cli.detect import detect
 
@@ -41,7 +41,7 @@ def demo(ctx: click.Context, folder: Path) -> None:
     right = stream.y_true == stream.y_pred
     caught = [stream.y_pred[part][stream.y_true[part] == 1].mean() for part in _parts(stream.changes)]
     accuracy = [right[part].mean() for part in _parts(stream.changes)]
-    opt.say(f"{data}: {right.size:,} transactions, {stream.y_true.mean():.1%} of them fraud. What really happened:")
+    opt.say(f"{data}: {right.size:,} transactions, {stream.y_true.mean():.1%} of them fraud. In truth:")
     names = ("at first", *(f"from {moment(stream.times[change], False, precise=False)}" for change in stream.changes))
     for name, tpr, share in zip(names, caught, accuracy, strict=True):
         opt.say(f"  {name:<22} frauds caught (tpr) {tpr:.2f}   accuracy {share:.3f}")

@@ -1,13 +1,14 @@
-"""``fourrates detect``: the drifts in files or a pipe."""
+"""``fourrates detect``, the drifts in files or a pipe."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
@@ -17,20 +18,21 @@ from fourrates.cli import options as opt
 from fourrates.cli import output
 from fourrates.cli.commands import command, gathered, option
 from fourrates.cli.errors import Stopped, checked
-from fourrates.cli.session import open_watch, resumed
-from fourrates.cli.states import Progress
-from fourrates.cli.ticker import Ticker
+from fourrates.cli.session import begun_watch, resumed
 from fourrates.escaping import printable
+from fourrates.events.rows import TooFewClasses
 from fourrates.findings import Finding
-from fourrates.frames import Findings, times_of, tracer, without_reference
+from fourrates.frames import in_order_of_time, times_of, tracer, watched_predictions, without_reference
 from fourrates.io import Events, InputError
 from fourrates.io.data_warnings import explain_all_missing
-from fourrates.plain import counted, last_too_few_examples
+from fourrates.plain import counted, too_few_examples
+from fourrates.result import Findings
 from fourrates.watch import Watch
-from fourrates.watch.dispersion import dispersions, in_words
-from fourrates.watch.streams import microseconds
+from fourrates.watch.dispersion import in_words
+from fourrates.watch.nightly import new_findings
 
 if TYPE_CHECKING:
+    from fourrates.cli.states import Progress
     from fourrates.io import Batch, History
     from fourrates.io.cohorts import Cohorts
     from fourrates.slices import Slice
@@ -65,35 +67,27 @@ data = gathered(opt.Data, "data", opt.columns, opt.by, opt.stratum, opt.version,
 outputs = gathered(
     Outputs,
     "outputs",
-    option("--csv", section=opt.OUTPUT, metavar="FILE", type=FILE, help="Write the drifts as CSV."),
-    option("--report", section=opt.OUTPUT, metavar="FILE", type=FILE, help="Write a report: one HTML file."),
-    option("--plot", section=opt.OUTPUT, metavar="FILE", type=FILE, help="Draw the rates: PNG, SVG or PDF."),
+    option("--csv", metavar="FILE", type=FILE, help="Write the drifts as CSV."),
+    option("--report", metavar="FILE", type=FILE, help="Write a report, one HTML file."),
+    option("--plot", metavar="FILE", type=FILE, help="Draw the rates: PNG, SVG or PDF."),
     option(
         "--cost",
-        section=opt.OUTPUT,
         metavar="PRICES",
-        help="What an error costs, as in 'miss=120, false alarm=3' or by true class: says what an open drift costs.",
+        help="The price of an error, as in 'miss=120, false alarm=3' or by true class; gives an open drift its cost.",
     ),
-    option(
-        "--slices",
-        section=opt.OUTPUT,
-        metavar="COLUMN,...",
-        help="Columns to search for the values that carry the drift.",
-    ),
+    option("--slices", metavar="COLUMN,...", help="Columns to search for the values that carry the drift."),
 )
 resume = gathered(
     Resume,
     "resume",
     option(
         "--state",
-        section=opt.RESUME,
         metavar="FILE",
         type=FILE,
-        help="Resume from this file, or create it: only new rows are read, and open drifts stay open.",
+        help="Resume from this file, or create it. Only new rows are read, and open drifts stay open.",
     ),
     option(
         "--accept",
-        section=opt.RESUME,
         metavar="[SEGMENT]",
         is_flag=False,
         flag_value=ALL,
@@ -101,7 +95,6 @@ resume = gathered(
     ),
     option(
         "--accept-after",
-        section=opt.RESUME,
         metavar="DAYS",
         type=click.FloatRange(0, min_open=True),
         help="Accept a drift that has been open for this long; off unless given.",
@@ -113,12 +106,10 @@ resume = gathered(
 @opt.files
 @data
 @opt.chosen
-@opt.limits
 @opt.json
 @outputs
 @option(
     "--fail-on",
-    section=opt.OUTPUT,
     type=click.Choice(["never", "drift", "open", "confirmed", "no-events"]),
     multiple=True,
     help="Exit status 1 if a drift was found by this run, if one is open or confirmed now, or if there were no new "
@@ -129,7 +120,6 @@ def detect(
     files: tuple[str, ...],
     data: opt.Data,
     chosen: opt.Chosen,
-    limits: opt.Limits,
     json: bool,
     outputs: Outputs,
     fail_on: tuple[str, ...],
@@ -148,26 +138,26 @@ def detect(
       fourrates detect folder --state model.state --fail-on open --fail-on no-events
       fourrates detect folder --state model.state --accept
     """
-    for path in (outputs.csv, outputs.report, outputs.plot, resume.state):
+    state, accept = resume.state, resume.accept
+    for path in (outputs.csv, outputs.report, outputs.plot, state):
         if path is not None:
             disk.check_writable(path)
-    if data.labels_from is not None and resume.state is not None and data.order == "arrival":
-        raise InputError("--order arrival: what still waits for its label is not saved; leave out --state")
-    job = _opened(files, data, chosen, limits, outputs, resume.state)
+    if data.labels_from is not None and state is not None and outputs.slices is not None:
+        raise InputError("--slices reads all predictions and labels again, not those of one night; leave out --state")
+    job = _opened(files, data, chosen, outputs.report is not None or outputs.plot is not None, state)
     if job is None:
         opt.say("nothing to read yet")
         return int("no-events" in fail_on)
     watch, cohorts = job.watch, job.cohorts
-    watch.max_segments = limits.max_segments
     with checked():
         watch.set_cost(_prices(outputs.cost))
-    findings = [] if resume.accept is None or cohorts is not None else _accept(watch, resume.accept, resume.state)
+    findings = [] if accept is None or cohorts is not None else _accept(watch, accept, state)
     before = watch.events
     read, ripe = _read(job)
     reported = {} if job.saved is None else dict(job.saved.reported)
-    findings += read if cohorts is None else _not_reported(read, reported)
-    if cohorts is not None and resume.accept is not None:  # open drifts may not be ripe: treat everything as ripe
-        findings, ripe = findings + _accept(watch, resume.accept, resume.state), None
+    findings += read if cohorts is None else new_findings(watch, read, reported)
+    if cohorts is not None and accept is not None:  # open drifts may not be ripe, so treat everything as ripe
+        findings, ripe = findings + _accept(watch, accept, state), None
         cohorts.drop()
     if resume.accept_after is not None:
         findings += _accept_old(watch, resume.accept_after)
@@ -175,11 +165,11 @@ def detect(
     _remark(job, new)
     found = Findings(watch, job.events, findings, [])
     slices = None if outputs.slices is None else found.slices(*outputs.slices.split(","))
-    _write(watch, job.events, findings, slices, outputs)
+    _write(found, slices, outputs, None if job.saved is None else new)
     _show(found, slices, new, json)
-    if resume.state is not None:
+    if state is not None:
         sys.stdout.flush()  # findings first, then the state that resumes from there
-        _save(job, resume.state, ripe, reported)
+        _save(job, state, ripe, reported)
     return _status(watch, findings, new, fail_on)
 
 
@@ -188,15 +178,13 @@ def _show(found: Findings, slices: Sequence[Slice] | None, new: int, json: bool)
         more = {} if slices is None else {"slices": [part.to_dict() for part in slices]}
         print(output.as_json(found.to_dict() | {"new_events": new} | more))
         return
-    _print(found.watch, found.source, [*found])
+    _print(found)
     for part in slices or []:
-        print(f"where {printable(str(part))}")
+        print(f"{'where ' if part.significant else ''}{printable(str(part))}")
 
 
 @dataclass(frozen=True)
 class _Job:
-    """The input, the watch, and the state before."""
-
     watch: Watch
     events: Events
     batches: Iterable[Batch]
@@ -212,104 +200,101 @@ class _Job:
 
 
 def _opened(
-    files: tuple[str, ...],
-    data: opt.Data,
-    chosen: opt.Chosen,
-    limits: opt.Limits,
-    outputs: Outputs,
-    state: Path | None,
+    files: tuple[str, ...], data: opt.Data, chosen: opt.Chosen, traced: bool, state: Path | None
 ) -> _Job | None:
     """The input and the watch, new or from the state; None if there is nothing to begin with."""
-    classes, columns, threshold = opt.labels_of(data.labels), data.columns, data.threshold
-    positive = opt.label_of(data.positive, classes)
-    saved = None if state is None else Progress.load(state, limits.max_state)
-    if saved is not None:
-        own = columns if data.labels_from is None else replace(columns, truth=None)  # inferred from the labels
-        columns, threshold = saved.chosen(own), _same_threshold(saved.threshold, threshold)
-    trace = None if outputs.report is None and outputs.plot is None else tracer(many=columns.by is not None)
-    watch = None if saved is None else resumed(saved.watch, state, trace)
-    if watch is not None and data.labels is None:
-        classes, positive = watch.detector.parameters["labels"], watch.detector.parameters["positive"]
-    history = None
-    if state is not None:
-        from fourrates.io import History  # slow to import
+    saved, history = _saved(state)
+    by = data.by if saved is None else saved.columns.by
+    trace = tracer(many=by is not None) if traced else None
+    watch = None if saved is None else resumed(saved, data, chosen, state, trace)
+    events, threshold = _events(files, data, saved, watch, history, state)
+    try:
+        batches = opt.peeked(events)
+    except TooFewClasses as error:
+        if watch is not None or history is None:
+            raise
+        opt.say(str(error))
+        return None
+    if batches.is_empty and history is None:
+        raise InputError(explain_all_missing(files, events.rows, events.warnings.unlabelled))
+    if watch is None:
+        if batches.is_empty:
+            return None
+        watch = begun_watch(events, data, chosen, threshold, times_of(events, batches), trace, batches)
+    asked = chosen.asked(data) if saved is None else saved.merged(chosen.asked(data))
+    return _Job(watch, events, batches, history, threshold, asked, saved)
 
-        history = History.from_list([] if saved is None else saved.files, opt.say)
-    late: dict[str, Any] = {}
-    if data.labels_from is not None:
-        late = {"labels_from": data.labels_from, "order": data.order, "cohorts": _cohorts(saved, state)}
+
+def _saved(state: Path | None) -> tuple[Progress | None, History | None]:
+    """The state to resume from, if there is one, and the files that were read; None without a state."""
+    if state is None:
+        return None, None
+    from fourrates.cli.states import Progress  # slow to import
+    from fourrates.io import History
+
+    saved = Progress.load(state)
+    return saved, History([] if saved is None else saved.files, opt.say)
+
+
+def _events(
+    files: tuple[str, ...],
+    data: opt.Data,
+    saved: Progress | None,
+    watch: Watch | None,
+    history: History | None,
+    state: Path | None,
+) -> tuple[Events, float | None]:
+    """The events to read, and the threshold of their scores; columns and classes as before if there is a state."""
+    (classes, positive), columns, threshold = data.classes, data.columns, data.threshold
+    if watch is not None:
+        classes, positive = watch.detector.parameters["labels"], watch.detector.parameters["positive"]
+    late = data.labels_from is not None
+    if late and state is not None and data.order == "arrival":
+        raise InputError("--order arrival: predictions without a label are not saved; leave out --state")
+    if saved is not None:
+        from fourrates.cli.states import check_columns
+
+        check_columns(saved.columns, replace(columns, truth=None) if late else columns)  # inferred from the labels
+        if threshold not in (None, saved.threshold):
+            raise InputError(f"the state was saved with the threshold {saved.threshold}; now it is {threshold}")
+        columns, threshold = saved.columns, saved.threshold
     events = opt.events_of(
         files,
         replace(columns, truth=data.truth) if late else columns,
+        data.labels_from,
         threshold=threshold,
         labels=classes,
         positive=positive,
         bad=data.bad,
-        max_line=limits.max_line,
         history=history,
-        **late,
+        **({"cohorts": _cohorts(saved, state), "order": data.order} if late else {}),
     )
+    events.unwatched = deque()
     if saved is not None:
         events.settle(columns)
-    batches = opt.peeked(events)
-    if batches.is_empty and history is None:
-        raise InputError(explain_all_missing(files, events.rows, events.warnings.unlabelled))
-    if batches.is_empty and watch is None:
-        return None
-    before = {} if saved is None else saved.asked
-    watch = open_watch(
-        watch,
-        events,
-        data,
-        chosen,
-        state,
-        threshold=threshold,
-        times=times_of(events, batches),
-        before=before,
-        trace=trace,
-        begun=batches,
-    )
-    asked = {**chosen.asked(), "labels": data.labels, "positive": data.positive}
-    asked = {**asked, **before, **{name: text for name, text in asked.items() if text is not None}}
-    return _Job(watch, events, batches, history, threshold, asked, saved)
+        events.utc = saved.utc
+    return events, threshold
 
 
 def _read(job: _Job) -> tuple[list[Finding], bytes | None]:
     """Watch all batches; the findings, and for late labels the state after the last ripe batch."""
     findings: list[Finding] = []
+    shifts: list[Finding] = []
     ripe = None if job.cohorts is None else job.events.ripe
     saved = None
     try:
-        with Ticker() as ticker:
+        with output.progress() as report:
             for number, batch in enumerate(job.batches):
+                shifts += watched_predictions(job.watch, job.events)
                 if number == ripe:
                     saved = job.watch.to_bytes()
                 findings += job.watch.update(batch, job.events.keys)
-                ticker.tick(job.watch.events, _counted(findings))
+                report(f"{job.watch.events:,} events read, {counted(one.kind for one in findings)} so far")
+        shifts += watched_predictions(job.watch, job.events)
     except KeyboardInterrupt:
-        seen, drifts = opt.several(job.watch.events, "event"), _counted(findings)
+        seen, drifts = opt.several(job.watch.events, "event"), counted(one.kind for one in findings)
         raise Stopped(f"stopped after {seen}, {drifts} found so far; nothing was written") from None
-    return findings, saved
-
-
-def _not_reported(findings: list[Finding], reported: dict[str, int]) -> list[Finding]:
-    """Findings not reported by an earlier run: they began after all it reported of the same rates, segment and version.
-
-    With more labels than before, an alarm may be a little sooner or later.
-    """
-    new = []
-    for finding in findings:
-        kinds = (
-            [f"{one.rate} {one.direction}" for one in finding.changes] if finding.kind == "drift" else [finding.kind]
-        )
-        about = [f"{finding.where or ''}\n{kind}" for kind in kinds]
-        at, began = (microseconds(time) for time in (finding.time, finding.started_time))
-        since = began if finding.kind == "drift" and began is not None else at
-        if at is None or since is None or all(since > reported.get(one, since - 1) for one in about):
-            new.append(finding)
-        if at is not None:
-            reported |= {one: max(at, reported.get(one, at)) for one in about}
-    return new
+    return in_order_of_time(shifts, findings), saved
 
 
 def _remark(job: _Job, new: int) -> None:
@@ -326,13 +311,16 @@ def _remark(job: _Job, new: int) -> None:
 
 
 def _save(job: _Job, state: Path, ripe: bytes | None, reported: dict[str, int]) -> None:
+    from fourrates.cli.states import Progress
+
     assert job.history is not None
     Progress(
         watch=job.watch.to_bytes() if ripe is None else ripe,
-        columns=job.events.columns.to_dict(),
+        columns=job.events.columns,
         threshold=job.threshold,
+        utc=job.events.utc,
         asked=job.asked,
-        files=job.history.to_list(),
+        files=job.history.records(),
         reported=reported,
         cohorts=b"" if job.cohorts is None else job.cohorts.to_bytes(),
     ).save(state)
@@ -354,12 +342,12 @@ def _no_events(watch: Watch, rows: int) -> str:
     """Explain that there are no new events, or none with a label."""
     last = "" if watch.last_time is None else f" since {output.moment(watch.last_time, False, precise=False)}"
     unlabelled = f": {opt.several(rows, 'new row')}, none with a label" if rows else ""
-    return f"no new events{last}{unlabelled}; what follows is how things were then"
+    return f"no new events{last}{unlabelled}; the state below is that of then"
 
 
 def _accept(watch: Watch, segment: str, state: Path | None) -> list[Finding]:
     if state is None:
-        raise InputError("--accept needs --state: what is open is known from there")
+        raise InputError("--accept needs --state, which has the open drifts")
     names = [drift.segment for drift in watch.now().open]
     if segment != ALL:
         if segment not in watch.segments:
@@ -378,20 +366,18 @@ def _accept_old(watch: Watch, days: float) -> list[Finding]:
     return [finding for one in old if (finding := watch.accept(one.segment)) is not None]
 
 
-def _write(
-    watch: Watch, events: Events, findings: list[Finding], slices: Sequence[Slice] | None, outputs: Outputs
-) -> None:
+def _write(found: Findings, slices: Sequence[Slice] | None, outputs: Outputs, new: int | None) -> None:
     if outputs.csv is not None:
-        disk.write(outputs.csv, output.as_csv(findings, events.utc))
+        disk.write(outputs.csv, output.as_csv([*found], found.source.utc))
     if outputs.report is not None:
         from fourrates.report import page
 
-        disk.write(outputs.report, page(watch, events, findings, slices).encode())
+        disk.write(outputs.report, page(found.watch, found.source, [*found], slices, new).encode())
         opt.say(f"report: {outputs.report}")
     if outputs.plot is not None:
         from fourrates.plot import save_figure
 
-        save_figure(watch, findings, outputs.plot)
+        save_figure(found.watch, [*found], outputs.plot)
         opt.say(f"picture: {outputs.plot}")
 
 
@@ -420,44 +406,27 @@ def _prices(text: str | None) -> dict[str, float]:
     return prices
 
 
-def _same_threshold(saved: float | None, asked: float | None) -> float | None:
-    if asked is not None and asked != saved:
-        raise InputError(f"the state was saved with the threshold {saved}; {asked} is asked for now")
-    return saved
-
-
-def _counted(findings: list[Finding]) -> str:
-    return counted(finding.kind for finding in findings)
-
-
-def _print(watch: Watch, events: Events, findings: list[Finding]) -> None:
-    seen = opt.several(watch.events, "event")
-    if events.columns.by is not None:
-        seen += f" of {opt.several(len(watch.segments), 'segment')}"
-    if watch.first_time is not None and watch.last_time is not None:
-        first, last = (output.moment(at, events.utc, precise=False) for at in (watch.first_time, watch.last_time))
-        seen += f", {first} to {last}{' UTC' if events.utc else ''}"
-    if (correlated := in_words(dispersions(watch))) is not None:
-        opt.say(correlated)
+def _print(found: Findings) -> None:
+    watch, utc, findings = found.watch, found.source.utc, [*found]
     now = watch.now()
+    if (correlated := in_words(found.dispersion, bool(found.drifts or now.open))) is not None:
+        opt.say(correlated)
     state, rest = now.headline()
-    found = f"{_counted(findings)} in {seen}"
+    history = found.history()
     if not state:  # this detector has no current status
-        state, rest, found = found, "", ""
-    elif now.unknown:
-        found = seen
+        state, rest, history = history, "", ""
     colour = {"drifted": 208, "warning": 3, "stable": None}[now.status]  # orange, yellow
     plain = False if "NO_COLOR" in os.environ else None
     line = output.wrapped(printable(f"{state}{f': {rest}' if rest else ''}"), sys.stdout)
     click.echo(click.style(line[: len(state)], fg=colour, bold=True) + line[len(state) :], color=plain)
     for drift in now.open[1:LISTED]:
         click.echo(output.wrapped(f"  {printable(str(drift))}", sys.stdout))
-    if found:
-        click.echo(output.wrapped(found, sys.stdout))
+    if history:
+        click.echo(output.wrapped(history, sys.stdout))
     if findings:  # else nothing to draw, and rich is not needed
         out = output.console()
-        out.print(output.finding_table(findings[:SHOWN], events.utc, watch.detector.labels.values, out.width))
-        if (too_few_examples := last_too_few_examples(watch, findings)) is not None:
-            out.print(output.literal(too_few_examples), soft_wrap=not out.is_terminal)
+        out.print(output.finding_table(findings[:SHOWN], utc, out.width))
+        if (too_few := too_few_examples(watch, findings)) is not None:
+            out.print(output.literal(too_few), soft_wrap=not out.is_terminal)
         if len(findings) > SHOWN:
             out.print(f"... and {len(findings) - SHOWN:,} more: --csv and --json have them all")

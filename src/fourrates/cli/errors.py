@@ -1,4 +1,4 @@
-"""Errors that end a command early: invalid input, and Ctrl-C. Everything else is a defect of ours."""
+"""Errors that end a command early, invalid input, and Ctrl-C. Everything else is a defect of ours."""
 
 from __future__ import annotations
 
@@ -16,17 +16,7 @@ class Stopped(Exception):
 def checked() -> Iterator[None]:
     """Report a ValueError of the library as the user's error.
 
-    Wrap only the calls that check the user's own input: any other ValueError is a defect.
-
-    Examples
-    --------
-    >>> import fourrates as fr
-    >>> from fourrates.cli.errors import checked
-    >>> with checked():
-    ...     fr.LFR(decay=2)
-    Traceback (most recent call last):
-    ...
-    fourrates.io.InputError: decay 2.0 is not in (0, 1)
+    Wrap only the calls that check the user's own input; any other ValueError is a defect.
     """
     try:
         yield

@@ -1,19 +1,19 @@
-"""``fourrates expect``: time to find a fall of a rate, for your volume and budget."""
+"""``fourrates expect``, the time to find a fall of a rate, for your volume and budget."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import click
 import numpy as np
 
-from fourrates.budget.words import DEFAULT_WORDS, UNITS, duration, run_length
+from fourrates.budget.words import DEFAULT_WORDS, UNITS, duration, is_duration, run_length
 from fourrates.budget.words import volume as events_per_second
 from fourrates.cli import options as opt
 from fourrates.cli import output
 from fourrates.cli.commands import argument, command, option
 from fourrates.cli.errors import checked
 from fourrates.detectors.four_rates import confusion_counts
+from fourrates.io import InputError
 from fourrates.labels import Labels
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fourrates.budget.falls import Fall
 
 USUAL = "720,80,40,160"
-HISTORY, LONGEST = 10_000, 100_000  # events before the fall: if no volume is known, and at most
+HISTORY, LONGEST = 10_000, 100_000  # events before the fall: 10,000, or a month of them if the volume is known
 
 
 @command
@@ -37,15 +37,8 @@ HISTORY, LONGEST = 10_000, 100_000  # events before the fall: if no volume is kn
 )
 @opt.detector
 @opt.arl
-@option("--volume", metavar="RATE", help="Events there are, as in 40000/day: delays are then told in time as well.")
+@option("--volume", metavar="RATE", help="Events there are, as in 40000/day. Delays are then in time as well.")
 @option("--fall", multiple=True, metavar="POINTS", type=float, help="May be repeated.  [default: 2, 5, 10, 20]")
-@option("--horizon", metavar="N", type=click.IntRange(min=1), help="Events to look ahead; as many as it takes.")
-@option(
-    "--history",
-    metavar="N",
-    type=click.IntRange(min=0),
-    help="Events before the fall; 10,000, or with --volume a month of them, at most 100,000.",
-)
 @opt.json
 def expect(
     counts: str | None,
@@ -53,11 +46,9 @@ def expect(
     arl: str | None,
     volume: str | None,
     fall: tuple[float, ...],
-    horizon: int | None,
-    history: int | None,
     json: bool,
 ) -> None:
-    """Say how soon a fall of each recall would be found.
+    """Simulate how soon a fall of each recall would be found.
 
     The detector is run on streams that have such a fall.
 
@@ -75,10 +66,9 @@ def expect(
     rate = None if volume is None else _volume(volume)
     chosen = opt.spec(detector or opt.DEFAULT)
     made = opt.make_detector(chosen, Labels(range(len(matrix))), _budget(arl, chosen, rate))
-    if history is None:
-        history = HISTORY if rate is None else int(min(max(rate * UNITS["month"], HISTORY), LONGEST))
+    history = HISTORY if rate is None else int(min(max(rate * UNITS["month"], HISTORY), LONGEST))
     with checked():
-        found = falls(made, matrix, fall or POINTS, history=history, horizon=horizon)
+        found = falls(made, matrix, fall or POINTS, history=history)
     budget = made.parameters.get("arl")
     if json:
         about = {"detector": type(made).__name__, "parameters": made.parameters, "history": history}
@@ -92,7 +82,7 @@ def expect(
 
 
 def fall_table(found: Sequence[Fall], rate: float | None) -> Table:
-    """One row per fall: from, to, and the delay in events and, if `rate` is known, in time."""
+    """One row per fall, with from, to, and the delay in events and, if `rate` is known, in time."""
     table = output.grid()
     for name in ("rate", "from → to", "found after, median", *([] if rate is None else ["that is"]), "found within"):
         table.add_column(name, justify="left" if name == "rate" else "right")
@@ -113,10 +103,14 @@ def _volume(text: str) -> float:
 
 
 def _budget(arl: str | None, chosen: opt.Spec, rate: float | None) -> str | None:
-    """The budget in events: a budget of time needs the volume; without one the default applies."""
-    if rate is None or "arl" in chosen.parameters or "detect" in chosen.parameters:
+    """The budget in events. A budget of time needs the volume; without one the default applies."""
+    if "arl" in chosen.parameters or "detect" in chosen.parameters:
         return arl
     with checked():
+        if rate is None:
+            if arl is not None and is_duration(arl, "--budget"):
+                raise InputError(f"--budget {arl!r}: add --volume, such as 40000/day")
+            return arl
         return str(run_length(arl or DEFAULT_WORDS, rate, "--budget"))
 
 

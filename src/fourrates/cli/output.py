@@ -7,16 +7,18 @@ import io
 import json
 import re
 import shutil
+import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from fourrates.escaping import defused, printable
-from fourrates.findings import Drift, Finding, Matrix, RateChange, Shift
-from fourrates.plain import COLUMNS, counts_split, rows
+from fourrates.findings import Drift, Finding, PredictionShift, RateChange, Shift
+from fourrates.plain import COLUMNS, rows
 from fourrates.plain import moment as moment
 
-if TYPE_CHECKING:  # rich is slow to import, so only where it draws
+if TYPE_CHECKING:  # rich is slow to import, so only if it draws
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -33,6 +35,7 @@ WORDS = {
     "improvement": "improved",
     "acceptance": "accepted",
     "shift": "shift",
+    "prediction_shift": "shift",
 }
 
 
@@ -44,6 +47,18 @@ def console() -> Console:
     return out if out.is_terminal else Console(highlight=False, width=140, no_color=True)
 
 
+@contextmanager
+def progress() -> Iterator[Callable[[str], None]]:
+    """Shows how far long work has come, in a line that goes at the end, if messages go to a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda text: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("", refresh_per_second=2) as status:
+        yield status.update
+
+
 def grid() -> Table:
     from rich import box
     from rich.table import Table
@@ -52,7 +67,7 @@ def grid() -> Table:
 
 
 def literal(text: object) -> Text:
-    """Literal text for a table: no markup, no escape sequences; line breaks are kept."""
+    """Literal text for a table, without markup, no escape sequences; line breaks are kept."""
     from rich.text import Text
 
     return Text("\n".join(map(printable, str(text).split("\n"))))
@@ -61,11 +76,11 @@ def literal(text: object) -> Text:
 # For people -------------------------------------------------------------------------------------------------
 
 
-def finding_table(findings: Sequence[Finding], utc: bool, labels: Sequence[Any], width: int) -> Table:
-    """One row per finding: when, what, which rates, from and to, and since when.
+def finding_table(findings: Sequence[Finding], utc: bool, width: int) -> Table:
+    """One row per finding, with when, what, which rates, from and to, and since when.
 
-    This fits 80 columns. `WIDE` tables also have the interval of the new rate, its observations, and the event; for a
-    detector that does not know when a drift started, also the counts before and since the warning.
+    This fits 80 columns. `WIDE` tables also have the event, and if known the interval of the new rate and its
+    observations.
     """
     from rich.text import Text
 
@@ -81,24 +96,23 @@ def finding_table(findings: Sequence[Finding], utc: bool, labels: Sequence[Any],
     table.add_column("rate", overflow="fold")
     table.add_column("from → to", no_wrap=True, justify="right")
     table.add_column("started about" if known else "warning since", no_wrap=True)
-    for name in ("event", "90 % interval", "observed") if known and wide else ("event", "before", "after") * wide:
-        table.add_column(_counts_head(name, labels), no_wrap=True, justify="right")
+    for name in ("event", *(("90 % interval", "observed") if known else ())) if wide else ():
+        table.add_column(name, no_wrap=True, justify="right")
     for finding in findings:
         changes = finding.changes
         drift = finding if isinstance(finding, Drift) else None
         precisions = drift.precisions if drift is not None and wide else ()
         moves = [*map(moved, changes), *(f"{p.before:.3f} → {p.after:.3f}" for p in precisions)]
-        if isinstance(finding, Shift):
-            moves = [f"{finding.before.value:.3f} → {finding.after.value:.3f}"]
         inside = [Text(printable(str(finding.where)), "bold")] if many and not wide else []
         rates = [*(Text(f"{printable(change.rate)} {ARROWS[change.direction]}") for change in changes)]
-        rates += [Text("class mix")] * isinstance(finding, Shift)
+        if isinstance(finding, Shift):
+            moves = [f"{finding.before.value:.3f} → {finding.after.value:.3f}"]
+            rates = [Text("predictions" if isinstance(finding, PredictionShift) else "class mix")]
         rates += [Text(f"{p.rate} by {p.because}", "dim") for p in precisions]
         rest = [f"{finding.at:,}"] * wide
         if wide and known:
-            rest += ["\n".join(map(_interval, changes)), "\n".join(map(_observed, changes))]
-        elif wide:
-            rest += [matrix(counts, labels) for counts in counts_split(finding)]
+            levels = [finding] if isinstance(finding, Shift) else changes
+            rest += ["\n".join(map(_interval, levels)), "\n".join(map(_observed, levels))]
         table.add_row(
             _place(finding.at, finding.time, utc),
             Text("further" if drift is not None and drift.further else WORDS[finding.kind], _colour(finding)),
@@ -111,21 +125,15 @@ def finding_table(findings: Sequence[Finding], utc: bool, labels: Sequence[Any],
     return table
 
 
-def _counts_head(name: str, labels: Sequence[Any]) -> Text:
-    if name not in ("before", "after") or len(labels) != 2:
-        return literal(name)
-    return literal(f"{name}\nsaid {printable(str(labels[0]))}, {printable(str(labels[1]))}")
-
-
 def _colour(finding: Finding) -> str:
     return DRIFT if finding.kind == "drift" else END if finding.closes else "bold"
 
 
-def _interval(change: RateChange) -> str:
+def _interval(change: RateChange | Shift) -> str:
     return "" if change.after is None else f"{change.after.lower:.3f} to {change.after.upper:.3f}"
 
 
-def _observed(change: RateChange) -> str:
+def _observed(change: RateChange | Shift) -> str:
     return "" if change.after is None else f"{change.after.n:,}"
 
 
@@ -150,7 +158,6 @@ def _place(event: int, time: Any, utc: bool) -> str:
 
 
 def wrapped(text: str, stream: TextIO) -> str:
-    """Text, wrapped if it goes to a terminal."""
     if not stream.isatty():
         return text
     width = shutil.get_terminal_size().columns
@@ -159,22 +166,6 @@ def wrapped(text: str, stream: TextIO) -> str:
         indent = " " * (len(line) - len(line.lstrip()) + 2)
         lines += textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False) or [""]
     return "\n".join(lines)
-
-
-def matrix(counts: Matrix, labels: Sequence[Any]) -> str:
-    """The confusion counts in two lines for two classes; for more, the number of right ones."""
-    if not counts:
-        return ""
-    if len(counts) > 2:
-        total = sum(map(sum, counts))
-        return f"{sum(counts[i][i] for i in range(len(counts))):,} of {total:,} right"
-    widths = [max(len(f"{row[i]:,}") for row in counts) for i in range(2)]
-    names = [printable(str(label)) for label in labels]
-    longest = max(map(len, names))
-    return "\n".join(
-        f"{name:>{longest}}: " + "  ".join(f"{count:>{width},}" for count, width in zip(row, widths, strict=True))
-        for name, row in zip(names, counts, strict=True)
-    )
 
 
 # For programs -----------------------------------------------------------------------------------------------
@@ -187,14 +178,12 @@ def as_json(value: Mapping[str, Any]) -> str:
 
 
 def as_csv(findings: Sequence[Finding], utc: bool) -> bytes:
-    """One row for each rate that moved."""
     lines = [_line(COLUMNS)]
     lines += [_line(["" if row[name] is None else row[name] for name in COLUMNS]) for row in rows(findings, utc)]
     return "".join(lines).encode("utf-8", "surrogateescape")  # a file name may not be valid text
 
 
 def _line(cells: Sequence[Any]) -> str:
-    """A line of CSV; a cell with any line break is quoted."""
     text = io.StringIO()
     defusing = [defused(cell) if isinstance(cell, str) else cell for cell in cells]
     csv.writer(text, lineterminator="\r\n").writerow(defusing)

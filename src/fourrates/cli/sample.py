@@ -1,25 +1,24 @@
-"""``fourrates sample``: choose predictions to label, if you cannot label all."""
+"""``fourrates sample``, to choose predictions to label, if you cannot label all."""
 
 from __future__ import annotations
 
 import csv
 import io
+import os
 import sys
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-import click
 import numpy as np
 
-from fourrates import files as disk
 from fourrates.budget.words import event_rate
 from fourrates.cli import options as opt
 from fourrates.cli.commands import command, gathered, option
 from fourrates.cli.errors import checked
 from fourrates.events.columns import checked_column, listed_values, pick
 from fourrates.events.door import Columns
-from fourrates.io import Events, InputError
+from fourrates.io import Events, InputError, Predictions
+from fourrates.io.events import classes_of
 from fourrates.labelplan import LabelPlan
 from fourrates.labels import Labels
 
@@ -29,31 +28,29 @@ data = gathered(
     "data",
     opt.columns,
     opt.by,
-    option("--id", section=opt.DATA, metavar="COLUMN", help="Ids; guessed."),
+    option("--id", metavar="COLUMN", help="Column of ids; inferred."),
     opt.classes,
 )
 
 
-class Part(NamedTuple):
-    """Some predictions: raw columns and encoded predictions."""
+Say = Callable[[str], None]
 
+
+class Part(NamedTuple):
     values: dict[str, Any]
     preds: Any
     times: Any
     segments: list[str] | None
 
 
-class Predictions(Events):
-    """Predictions without their labels."""
+class Reference(Events):
+    names_source = True
 
-    def _guess(self, names: Sequence[str], where: str) -> Columns:
-        columns = self._guess_pred(self._guess_kind(self.columns, "id", names), names)
-        if columns.id is None:
-            raise self._not_found("ids (--id)", names, where)
-        return self._check_pred(columns, names, where)
+
+class Identified(Predictions):
+    needs = ("id", "pred")
 
     def parts(self) -> Iterator[Part]:
-        """The valid predictions, table by table."""
         for table in self.tables():
             if not self.settled:
                 self.resolve(list(table.data), table.times, table.source)
@@ -74,53 +71,66 @@ class Predictions(Events):
 @data
 @opt.reference
 @option("--labels", "asked", required=True, metavar="N/day|X%", help="How many can be labelled: 200/day, or 5%.")
-@option("--guard", metavar="RATE=X,...", help="The falls to find: tnr=0.02 is two points; one that doubles the errors.")
-@option("--key", default="", metavar="TEXT", help="Goes into every draw: the same key and id are drawn the same.")
-@option("--output", "-o", section=opt.OUTPUT, metavar="FILE", type=click.Path(path_type=Path), help="Where to; here.")
 def sample(
     files: tuple[str, ...],
     data: opt.Data,
     reference: str | None,
     asked: str,
-    guard: str | None,
-    key: str,
-    output: Path | None,
 ) -> None:
-    """Say which predictions to label, so that a fall is found soonest.
+    """Choose predictions to label so that a fall is found soonest.
 
     Writes the ids to label as CSV, with the probabilities they were drawn with. Add the true labels as a column, and
     give the file to detect or watch.
 
     Examples
     --------
-      fourrates sample predictions.csv --reference validation.csv --labels 200/day -o to-label.csv
-      fourrates sample today.parquet --reference 8820,180,300,700 --labels 5% --guard tnr=0.02
+      fourrates sample predictions.csv --reference validation.csv --labels 200/day > to-label.csv
+      fourrates sample today.parquet --reference 8820,180,300,700 --labels 5%
     """
-    classes = opt.labels_of(data.labels) or [0, 1]
     if reference is None:
-        raise InputError("--reference says what the classifier is like: its validation set, or its confusion counts")
+        raise InputError("--reference is needed: the validation set, or its confusion counts")
     with checked():
-        labels = Labels(classes, opt.label_of(data.positive, classes))
+        said: set[str] = set()
 
-        def read() -> Predictions:
-            return Predictions(list(files), data.columns, labels, data.threshold, data.bad, opt.say)
+        def say(text: str) -> None:
+            """Once, as the files are read several times."""
+            if text not in said:
+                said.add(text)
+                opt.say(text)
+
+        labels = _labels(files, data, reference, say)
+
+        def read() -> Identified:
+            return Identified(list(files), data.columns, labels, data.threshold, data.bad, say)
 
         share = _share(asked, read)
         counts = opt.reference_of(
             reference, read(), Columns(data.truth, data.pred, data.score, by=data.by), data.threshold
         )
-        falls = opt.tolerance_of(guard) if guard is not None else None
-        if isinstance(falls, float):
-            raise InputError(f"--guard {guard!r} is not written like tnr=0.02")
-        plan = LabelPlan(counts, share=share, guard=falls, labels=labels.given, positive=labels.values[1], key=key)
+        plan = LabelPlan(counts, share=share, labels=labels.given, positive=labels.values[1])
         opt.say(str(plan))
         text = io.StringIO()
         total, drawn = _write(csv.writer(text, lineterminator="\n"), read(), plan)
     opt.say(f"{drawn:,} of {total:,} predictions to label")
-    if output is None:
-        sys.stdout.write(text.getvalue())
+    sys.stdout.write(text.getvalue())
+
+
+def _labels(files: tuple[str, ...], data: opt.Data, reference: str, say: Say) -> Labels:
+    """The classes: as given, of the reference if it is a file, or of the predictions."""
+    classes, positive = data.classes
+    if classes is not None:
+        return Labels(classes, positive)
+    if os.path.exists(reference):
+        own = Columns(data.truth, data.pred, data.score)
+        events: Events = Reference(reference, own, None, data.threshold, data.bad, say, positive)
+        next(iter(events), None)
     else:
-        disk.write(output, text.getvalue().encode())
+        events = Identified(list(files), data.columns, None, data.threshold, data.bad, say, positive)
+        if (first := next(events.tables(), None)) is not None:
+            events.resolve(list(first.data), first.times, first.source)
+            preds = classes_of(first, events.columns.pred)
+            events.take_labels(preds, preds, first.source, first.size)
+    return events.labels
 
 
 def _share(asked: str, read: Any) -> float:
@@ -141,7 +151,7 @@ def _share(asked: str, read: Any) -> float:
     return min(a_day / (86_400 * rate), 1.0)
 
 
-def _write(out: Any, events: Predictions, plan: LabelPlan) -> tuple[int, int]:
+def _write(out: Any, events: Identified, plan: LabelPlan) -> tuple[int, int]:
     """Write the drawn predictions; returns how many there were and how many were drawn."""
     total = drawn = 0
     values = events.labels.values
@@ -149,7 +159,7 @@ def _write(out: Any, events: Predictions, plan: LabelPlan) -> tuple[int, int]:
     for part in events.parts():
         columns = events.columns
         assert columns.id is not None
-        ids = [str(one) for one in listed_values(part.values[columns.id])]  # as text: alike in every format
+        ids = [str(one) for one in listed_values(part.values[columns.id])]  # as text, alike in every format
         draw = plan.draw(ids, [values[code] for code in part.preds.tolist()], part.segments)
         rows = np.flatnonzero(draw.drawn)
         if not total:

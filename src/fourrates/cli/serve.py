@@ -6,30 +6,19 @@ import logging
 import os
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import click
 
 from fourrates import files
 from fourrates.cli import options as opt
-from fourrates.cli.commands import SETTINGS, Command, help_of
+from fourrates.cli.commands import SETTINGS, Command, help_of, option, together
 from fourrates.io import InputError
 
 AWAY = 75  # exit status if the database is away: EX_TEMPFAIL, so that a supervisor tries again
 DATABASE = "PostgreSQL instead of a file in the folder, as in postgresql://user@host/name. Also FOURRATES_DATABASE."
 
 
-def _data(function: Any) -> Any:
-    folder = click.Path(file_okay=False, path_type=Path)
-    function = click.option("--database", envvar="FOURRATES_DATABASE", metavar="URL", help=DATABASE)(function)
-    return click.option(
-        "--data",
-        type=folder,
-        default=Path("fourrates-data"),
-        envvar="FOURRATES_SERVE_DATA",
-        metavar="DIR",
-        help="Where everything is kept; made if it is not there.",
-    )(function)
+data = together(opt.folder, option("--database", envvar="FOURRATES_DATABASE", metavar="URL", help=DATABASE))
 
 
 class _Serve(click.Group):
@@ -41,7 +30,7 @@ class _Serve(click.Group):
 
 
 @click.group(cls=_Serve, context_settings=SETTINGS, invoke_without_command=True)
-@_data
+@data
 @click.option("--host", default="127.0.0.1", help="The address to listen on; any but loopback needs tokens.")
 @click.option("--port", type=click.IntRange(0, 65_535), default=8421, help="0 takes a free one.")
 @click.option(
@@ -64,7 +53,7 @@ def serve(
 ) -> None:
     """Run the monitor service: HTTP in, a live page, alerts out.
 
-    Rarer settings are variables such as FOURRATES_SERVE_PUBLIC_URL; the guide of the service lists them.
+    Rarer settings are environment variables such as FOURRATES_SERVE_PUBLIC_URL, listed in docs/cli.md.
 
     Examples
     --------
@@ -94,10 +83,10 @@ serve.help = help_of(serve)
 
 
 @serve.command(context_settings=SETTINGS)
-@_data
+@data
 @click.argument("target", type=click.Path(path_type=Path))
 def backup(data: Path, database: str | None, target: Path) -> None:
-    """Write a copy of the monitors and all that was found to TARGET, while the server runs.
+    """Copy all monitors and findings to TARGET, while the server runs.
 
     Of SQLite it is a database file, to be put in place of fourrates.db; of PostgreSQL a dump for pg_restore. Tokens are
     not in it: copy the folder tokens, or make new ones.
@@ -128,7 +117,7 @@ def backup(data: Path, database: str | None, target: Path) -> None:
 
 
 @serve.command(context_settings=SETTINGS)
-@_data
+@data
 def move(data: Path, database: str | None) -> None:
     """Move all monitors from the folder to PostgreSQL, while no server runs.
 

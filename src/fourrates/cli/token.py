@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,21 +15,14 @@ from fourrates.cli.commands import SETTINGS, argument, command, help_of, option
 from fourrates.io import InputError
 
 if TYPE_CHECKING:
-    from fourrates.serve.tokens import Token, Tokens
+    from fourrates.serve.tokens import Tokens
 
-data = option(
-    "--data",
-    metavar="FOLDER",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("fourrates-data"),
-    envvar="FOURRATES_SERVE_DATA",
-    help="The folder of the server.",
-)
+SHOWN = ("id", "name", "scopes", "monitors", "created", "expires")
 
 
 @click.group(context_settings=SETTINGS)
 def token() -> None:
-    """Make, list and revoke the tokens that a server asks for.
+    """Create, list and revoke the tokens of a server.
 
     Changes take effect within a second.
 
@@ -45,26 +38,20 @@ token.help = help_of(token)
 
 
 @command
-@argument("name", metavar="NAME", help="Whose it is, for people.")
+@argument("name", metavar="NAME", help="Name of whoever uses it, for people.")
 @option(
     "--scope",
     "scopes",
     multiple=True,
     required=True,
     type=click.Choice(["ingest", "read", "admin"]),
-    help="What it is good for: sending events, looking, or everything. May be repeated.",
+    help="Allow sending events, looking, or everything. May be repeated.",
 )
 @option("--monitor", "monitors", metavar="NAME", multiple=True, help="Only for this monitor. May be repeated.")
 @option("--days", type=click.FloatRange(0, 36_500, min_open=True), help="Expires after this number of days.")
-@data
+@opt.folder
 def create(name: str, scopes: tuple[str, ...], monitors: tuple[str, ...], days: float | None, data: Path) -> None:
-    """Make a token and print it. It is shown this once; the server keeps a digest of it.
-
-    Examples
-    --------
-      fourrates token create "card service" --scope ingest --monitor fraud
-      fourrates token create board --scope read --days 90
-    """
+    """Make a token and print it. It is shown this once; the server keeps a digest of it."""
     expires = None if days is None else time.time() + days * 86_400.0
     try:
         text, made = _tokens(data).create(name, list(scopes), monitors, expires)  # type: ignore[arg-type]
@@ -75,39 +62,30 @@ def create(name: str, scopes: tuple[str, ...], monitors: tuple[str, ...], days: 
 
 
 @command
-@data
+@opt.folder
 @opt.json
 def list_tokens(data: Path, json: bool) -> None:
-    """List the tokens there are.
-
-    Examples
-    --------
-      fourrates token list --data /var/lib/fourrates
-    """
-    found = [_facts(one) for one in _tokens(data).all()]
+    """List all tokens."""
+    found = [{name: getattr(one, name) for name in SHOWN} for one in _tokens(data).all()]
+    for facts in found:
+        facts |= {name: facts[name] and _when(facts[name]) for name in ("created", "expires")}
     if json:
         print(output.as_json({"tokens": found}))
         return
     table = output.grid()
-    for heading in ("id", "name", "scopes", "monitors", "created", "expires"):
-        table.add_column(heading)
+    for name in SHOWN:
+        table.add_column(name)
     for facts in found:
-        monitors = ", ".join(facts["monitors"]) or "all"
-        row = (facts["id"], facts["name"], ", ".join(facts["scopes"]), monitors, facts["created"], facts["expires"])
-        table.add_row(*(output.literal(str(cell or "never")) for cell in row))
+        cells = (", ".join(cell) or "all" if isinstance(cell, tuple) else cell or "never" for cell in facts.values())
+        table.add_row(*map(output.literal, cells))
     output.console().print(table)
 
 
 @command
-@argument("id", metavar="ID", help="As `token list` has it.")
-@data
+@argument("id", metavar="ID", help="As `token list` prints it.")
+@opt.folder
 def revoke(id: str, data: Path) -> None:
-    """Revoke a token: a running server refuses it within a second.
-
-    Examples
-    --------
-      fourrates token revoke 8f14e45fceea
-    """
+    """Revoke a token. A running server refuses it within a second."""
     if not _tokens(data).revoke(id):
         raise InputError(f"there is no token {id!r} in {data}")
     opt.say(f"token {id} is revoked")
@@ -122,17 +100,6 @@ def _tokens(data: Path) -> Tokens:
     from fourrates.serve.tokens import Tokens
 
     return Tokens(data)
-
-
-def _facts(one: Token) -> dict[str, Any]:
-    return {
-        "id": one.id,
-        "name": one.name,
-        "scopes": list(one.scopes),
-        "monitors": list(one.monitors),
-        "created": _when(one.created),
-        "expires": None if one.expires is None else _when(one.expires),
-    }
 
 
 def _when(seconds: float) -> str:

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-import sys
+import os
 from collections.abc import Hashable
-from contextlib import ExitStack
-from dataclasses import replace
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+import numpy as np
 
 from fourrates import files as disk
 from fourrates.cli import options as opt
-from fourrates.cli.bad_rows import BadRows
-from fourrates.cli.beginning import Beginning, beginning
 from fourrates.cli.commands import argument, command, gathered, option
-from fourrates.cli.delivery import channels, deliver_rest, open_spool
+from fourrates.cli.delivery import BadRows, Delivery, channels, open_spool, view_of
 from fourrates.cli.errors import checked
-from fourrates.cli.picture import Lines, Picture
-from fourrates.cli.session import open_watch, resumed
+from fourrates.cli.session import begun_watch, resumed
 from fourrates.cli.states import Checkpoint, check_columns, source_of
 from fourrates.cli.watching import Watching, feed, until_asked
-from fourrates.events.door import By
-from fourrates.io import Events, InputError, Tail
+from fourrates.frames import RATED
+from fourrates.io import Columns, Events, History, InputError, Tail, read
 from fourrates.watch import Watch
 
-ALERTS = "Alerts"
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from fourrates.events.dates import Order
+
 FILE = click.Path(path_type=Path)
 
 data = gathered(opt.Data, "data", opt.columns, opt.by, opt.stratum, opt.version, opt.classes)
@@ -40,37 +43,27 @@ data = gathered(opt.Data, "data", opt.columns, opt.by, opt.stratum, opt.version,
     help="A file that grows, CSV or JSON lines; - is the standard input, and the default; or kafka://broker/topic.",
 )
 @data
-@option("--bad-rows", section=opt.DATA, metavar="FILE", type=FILE, help="Set bad lines aside here instead of ending.")
+@option("--bad-rows", metavar="FILE", type=FILE, help="Write rejected lines here and continue.")
 @opt.chosen
-@opt.limits
 @opt.json
 @option(
     "--warnings/--no-warnings",
-    section=opt.OUTPUT,
     default=True,
-    help="Tell warnings and shifts of the classes too, or only drifts and what becomes of them.",
+    help="Report warnings and class-mix shifts too, or only drifts and recoveries.",
 )
 @option(
     "--alert",
-    section=ALERTS,
     metavar="ADDRESS",
     multiple=True,
     help="Send each drift, and its end, there: https://... (a webhook), mailto://... or slack://... (Apprise), "
     "exec:COMMAND; may be repeated.",
 )
-@option(
-    "--state",
-    section=opt.RESUME,
-    metavar="FILE",
-    type=FILE,
-    help="Go on from this state if it is there, and keep it up to date; a folder for a topic.",
-)
+@option("--state", metavar="FILE", type=FILE, help="Resume from this file, or create it; a folder for a topic.")
 def watch(
     file: str,
     data: opt.Data,
     bad_rows: Path | None,
     chosen: opt.Chosen,
-    limits: opt.Limits,
     json: bool,
     warnings: bool,
     alert: tuple[str, ...],
@@ -93,53 +86,48 @@ def watch(
     if file.startswith("kafka://"):
         from fourrates.cli.watch_kafka import watch_topic
 
-        return watch_topic(
-            file, data, chosen, limits, alerted, json=json, shifts=warnings, bad_rows=bad_rows, state=state
-        )
-    saved = _saved(state, file, limits.max_state)
-    watched, events = _opened(file, data, chosen, limits, saved, state)
+        return watch_topic(file, data, chosen, alerted, json=json, shifts=warnings, bad_rows=bad_rows, state=state)
+    saved = _saved(state, file)
+    watched, events = _opened(file, data, chosen, saved, state)
     name = "standard input" if file == "-" else file
     with ExitStack() as stack:
         rejected = None
         if bad_rows is not None:
             rejected = BadRows(bad_rows, 0 if saved is None else saved.bad, None if saved is None else saved.bad_size)
             stack.callback(rejected.close)
-        tail = Tail(events, name, max_line=limits.max_line, refuse=None if rejected is None else rejected.refuse)
+        tail = Tail(events, name, refuse=None if rejected is None else rejected.refuse)
         if saved is not None:
-            _go_on(tail, saved)
-        view = Picture(watched, data.by is None, name) if sys.stdout.isatty() and not json else Lines()
-        spool = open_spool(alerted, state, file)
-        watching = Watching(watched, tail, view, spool, rejected, warnings, state, saved, file, chosen.arl)
+            _restore(tail, saved)
+        view = view_of(watched, data.by is None, name, json)
+        delivery = Delivery(view, open_spool(alerted, state, file))
+        asked = chosen.asked(data) if saved is None else saved.merged(chosen.asked(data))
+        watching = Watching(watched, tail, delivery, rejected, warnings, state, saved, file, asked)
         status = 0
         try:
-            with view, until_asked() as asked:
-                feed(file, watching, None if saved is None else saved.resumes_at, asked)
+            with view, until_asked() as is_asked:
+                feed(file, watching, None if saved is None else saved.position, is_asked)
         finally:
-            if spool is not None:
-                status = deliver_rest(spool)
-    if watched.events == 0 and not asked() and file == "-":
+            status = delivery.finish()
+    if watched.events == 0 and not is_asked() and file == "-":
         raise InputError("standard input: empty")
     watching.summary()
     return status
 
 
 def _opened(
-    file: str, data: opt.Data, chosen: opt.Chosen, limits: opt.Limits, saved: Checkpoint | None, state: Path | None
+    file: str, data: opt.Data, chosen: opt.Chosen, saved: Checkpoint | None, state: Path | None
 ) -> tuple[Watch, Events]:
-    """The watch, new or from the state, and the reader of its events."""
-    watched = None if saved is None else resumed(saved.watch, state)
-    classes, begun = opt.labels_of(data.labels), None
-    if watched is None:
-        positive = opt.label_of(data.positive, classes)
-        begun = beginning(file, data.columns, positive, data.threshold, classes, limits.max_line)
+    (classes, positive), begun = data.classes, None
+    watched = None if saved is None else resumed(saved, data, chosen, state)
+    if watched is not None:
+        classes, positive = watched.detector.parameters["labels"], watched.detector.parameters["positive"]
+        if (names := watched.segments.names) and (names[0] is None) != (data.by is None):
+            raise InputError(f"{state} was saved {'without' if names[0] is None else 'with'} --by")
+    else:
+        begun = beginning(file, data.columns, positive, data.threshold, classes)
         if begun is not None and begun.dates is not None:
             opt.say(f"dates have the {begun.dates} first")
         classes = _learned(begun) if classes is None else classes
-    elif classes is None:
-        classes = watched.detector.parameters["labels"]
-    positive = opt.label_of(data.positive, classes)
-    if watched is not None and data.positive is None and data.labels is None:
-        positive = watched.detector.parameters["positive"]
     events = opt.events_of(
         [file],
         replace(data.columns, dates=None if begun is None else begun.dates),
@@ -148,12 +136,8 @@ def _opened(
         positive=positive,
         bad=data.bad,
     )
-    if watched is not None:
-        _check_by(watched, data.by, state)
-    times = None if begun is None else begun.times
-    before = {} if saved is None else {"arl": saved.budget}
-    watched = open_watch(watched, events, data, chosen, state, threshold=data.threshold, times=times, before=before)
-    watched.max_segments = limits.max_segments
+    if watched is None:
+        watched = begun_watch(events, data, chosen, data.threshold, None if begun is None else begun.times)
     return watched, events
 
 
@@ -169,26 +153,71 @@ def _learned(begun: Beginning | None) -> list[Hashable]:
 # The saved state --------------------------------------------------------------------------------------------
 
 
-def _saved(state: Path | None, file: str, max_state: int) -> Checkpoint | None:
+def _saved(state: Path | None, file: str) -> Checkpoint | None:
     if state is None:
         return None
     disk.check_writable(state)
-    saved = Checkpoint.load(state, max_state)
-    if saved is None:
-        return None
-    if saved.source != source_of(file):
+    saved = Checkpoint.load(state)
+    if saved is not None and saved.source != source_of(file):
         raise InputError(f"{state} is the state of watching {saved.source}, not {source_of(file)}")
     return saved
 
 
-def _check_by(watched: Watch, by: By, state: Path | None) -> None:
-    names = watched.segments.names
-    if names and (names[0] is None) != (by is None):
-        raise InputError(f"{state} was saved {'without' if names[0] is None else 'with'} --by")
-
-
-def _go_on(tail: Tail, saved: Checkpoint) -> None:
-    asked = tail.events.columns
+def _restore(tail: Tail, saved: Checkpoint) -> None:
+    if saved.format.columns is not None:
+        check_columns(saved.format.columns, tail.events.columns)
     tail.restore(saved.format)
     tail.events.rows, tail.events.skipped = saved.rows, saved.skipped
-    check_columns(tail.events.columns, asked)
+
+
+# The rows that are there already ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    labels: list[Hashable]  # the positive one of two last
+    rows: int  # number examined
+    times: npt.NDArray[np.datetime64] | None
+    dates: Order | None  # order of dates that are not ISO 8601
+
+    def __str__(self) -> str:
+        names = ", ".join(map(str, self.labels[:12])) + (" ..." if len(self.labels) > 12 else "")
+        positive = f"; {self.labels[1]} is the positive one" if len(self.labels) == 2 else ""
+        return f"classes from the first {self.rows:,} rows: {names}{positive}"
+
+
+def beginning(
+    file: str,
+    columns: Columns,
+    positive: Hashable,
+    threshold: float | None,
+    labels: list[Hashable] | None = None,
+) -> Beginning | None:
+    """Examine the whole lines there are, except invalid ones, which the watch meets again; None if there are none."""
+    if file == "-" or not os.path.isfile(file):
+        return None
+    found, size = [], 0
+    with checked():
+        rows = read(
+            file,
+            columns=columns,
+            labels=labels,
+            positive=positive,
+            threshold=threshold,
+            bad="skip",
+            history=History(),  # which leaves a last line without an end
+        )
+        with suppress(InputError):
+            for table in rows.tables():
+                found.append(table)
+                size += table.size
+                if size >= RATED:
+                    break
+        if not found:
+            return None
+        if labels is None:
+            rows.learn_labels(found)
+        times = None
+        if (name := rows.columns.time) is not None:
+            times = np.concatenate([rows.times_in(table, name)[0] for table in found])[:RATED]
+    return Beginning(labels or list(rows.labels.values), size, times, rows.columns.dates)

@@ -1,4 +1,4 @@
-"""The stream of ``fourrates watch``: lines as they arrive, their findings, and the saved state."""
+"""The stream of ``fourrates watch``, with lines as they arrive, their findings, and the saved state."""
 
 from __future__ import annotations
 
@@ -9,26 +9,20 @@ import stat
 import sys
 import time as clock
 import uuid
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fourrates.cli import options as opt
-from fourrates.cli.bad_rows import BadRows
-from fourrates.cli.picture import FRAME, View, warned_rates
+from fourrates.cli.delivery import BadRows, Delivery
+from fourrates.cli.lines import FRAME, warned_rates
 from fourrates.cli.states import Checkpoint, source_of
-from fourrates.escaping import shortened
 from fourrates.findings import Finding
 from fourrates.io import Batch, Events, Follower, InputError, Position, Tail
 from fourrates.plain import finding_record, moment
 from fourrates.watch import Watch
-
-if TYPE_CHECKING:
-    from fourrates.alerts import Spool
 
 READ = 1 << 18  # bytes taken from a pipe at a time
 POLL = 0.02  # seconds between looks at a file that has not grown
@@ -37,34 +31,27 @@ SAVE = 1.0  # seconds between saves of the state; a finding is saved at once
 
 
 class Watching:
-    """Detectors fed with lines as they arrive; findings go to a view and to the spool of alerts."""
-
     def __init__(
         self,
         watch: Watch,
         tail: Tail,
-        view: View,
-        spool: Spool | None,
+        delivery: Delivery,
         bad_rows: BadRows | None,
         warnings: bool,
         state: Path | None,
         saved: Checkpoint | None,
         file: str,
-        budget: str | None,
+        asked: dict[str, str | None],
     ) -> None:
-        self.watch, self.tail, self.view, self.spool = watch, tail, view, spool
+        self.watch, self.tail, self.delivery, self.view = watch, tail, delivery, delivery.view
         self.events: Events = tail.events
-        self.bad_rows, self.warnings, self.state, self.file = bad_rows, warnings, state, file
-        self.budget = budget if budget is not None or saved is None else saved.budget
+        self.bad_rows, self.warnings, self.state, self.file, self.asked = bad_rows, warnings, state, file, asked
         self.origin = uuid.uuid4().hex if saved is None else saved.origin
-        self.position: Callable[[], Position | None] = lambda: None if saved is None else saved.resumes_at
-        self.findings: list[str] = []  # the last ones, for the summary
-        self.kinds: Counter[str] = Counter()
-        self.warned = 0
+        self.position: Callable[[], Position | None] = lambda: None if saved is None else saved.position
         self._warning = None if saved is None else saved.warning  # the event that opened the last one reported
         self._before = watch.events
         self._bad_before = 0 if saved is None else saved.bad
-        self._started = self._kept = clock.monotonic()
+        self._kept = clock.monotonic()
         self._dirty = self._urgent = False
         self._remarks: dict[str, str] = {}  # reported so far
         self._next_look = self.events.rows + ENOUGH
@@ -109,7 +96,7 @@ class Watching:
         (detector,) = self.watch.segments.detectors
         since = detector.warning_since
         if since is not None and since != self._warning:
-            self.warned += 1
+            self.delivery.warned += 1
             if self.warnings:
                 at = max(since - (detector.events - batch.rows.size), 0)
                 time = None if batch.times is None or np.isnat(batch.times[at]) else batch.times[at]
@@ -125,16 +112,10 @@ class Watching:
             finding,
             stream=finding.where or self.tail.source,
             origin=self.origin,
-            time=moment(finding.time, self.events.utc),
-            started_time=moment(finding.started_time, self.events.utc),
+            utc=self.events.utc,
             rates=self.watch.stream_of(finding).rates,
         )
-        if self.spool is not None and (finding.kind == "drift" or finding.closes):
-            self.spool.put(record)
-        self.view.drift(record)
-        self.kinds[finding.kind] += 1
-        segment = "" if finding.where is None else f"{shortened(finding.where)}: "
-        self.findings = [*self.findings[-9:], f"{segment}{finding}"]
+        self.delivery.finding(record)
         self._urgent = True
 
     # Saving -------------------------------------------------------------------------------------------------
@@ -149,15 +130,14 @@ class Watching:
         self._kept = clock.monotonic()
         if self.state is None:
             return
-        position = self.position()
         Checkpoint(
             origin=self.origin,
             source=source_of(self.file),
             watch=self.watch.to_bytes(),
             warning=self._warning,
-            position=None if position is None else position.to_dict(),
-            budget=self.budget,
-            format=self.tail.to_dict(),
+            position=self.position(),
+            asked=self.asked,
+            format=self.tail.format,
             rows=self.events.rows,
             skipped=self.events.skipped,
             bad=0 if self.bad_rows is None else self.bad_rows.count,
@@ -165,19 +145,11 @@ class Watching:
         ).save(self.state)
 
     def summary(self) -> None:
-        seconds = max(clock.monotonic() - self._started, 1e-9)
         odd = self._odd()
+        whole = f" ({self.watch.events:,} in all)" if self._before else ""
         skipped = f", {self.events.skipped:,} rows skipped" if self.events.skipped and "skipped" not in odd else ""
         bad = "" if self.bad_rows is None else f", {opt.several(self.bad_rows.count - self._bad_before, 'bad row')}"
-        ends = [opt.several(self.kinds[kind], kind) for kind in ("withdrawal", "recovery") if self.kinds[kind]]
-        found = ", ".join([opt.several(self.kinds["drift"], "drift"), *ends, opt.several(self.warned, "warning")])
-        whole = f" ({self.watch.events:,} in all)" if self._before else ""
-        seen = opt.several(self.watch.events - self._before, "event")
-        if self.watch.events:
-            opt.say(f"now: {self.watch.now()}")
-        opt.say(f"{seen} in {seconds:,.1f} s{whole}{skipped}{bad}: {found}")
-        for finding in self.findings:
-            opt.say(f"  {finding}")
+        self.delivery.summary(self.watch.events - self._before, self.watch.now(), whole + skipped + bad)
         for about, sentence in odd.items():
             if self._remarks.get(about) != sentence:  # its count may have grown
                 opt.say(sentence)
@@ -214,7 +186,7 @@ def feed(file: str, watching: Watching, position: Position | None, asked: Callab
             if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
                 _feed_pipe(opened.fileno(), watching, asked)
                 return
-    with Follower(file, position, max_line=watching.tail.max_line, on_message=opt.say) as follower:
+    with Follower(file, position, on_message=opt.say) as follower:
         watching.position = lambda: follower.position
         follower.open()
         watching.save()  # before the first event, so that the next run finds this file again

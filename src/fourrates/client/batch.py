@@ -1,20 +1,14 @@
-"""Logged rows on their way to a monitor, as columns of JSON, then as a batch, an entry of the queue.
-
-A batch that the server will never accept is kept in a folder, one file each, for a person to look at.
-"""
+"""Logged rows on their way to a monitor, as columns of JSON, then as a batch, an entry of the queue."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import time
 import uuid
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, Self
 
 from fourrates.disk_queue import Entry
@@ -22,7 +16,6 @@ from fourrates.disk_queue import Entry
 Kind = Literal["predictions", "events", "labels"]
 ORDER: tuple[Kind, ...] = ("predictions", "events", "labels")  # a label never overtakes its prediction
 PATH = re.compile(r"/api/monitors/[!-~]+")
-KEPT = re.compile(r"[0-9]{20}-([0-9]{1,18})-[!-.0-~]{1,200}\.batch")  # the name of a file with a refused batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +29,12 @@ class Batch:
 
     @classmethod
     def new(cls, path: str, body: bytes, rows: int) -> Self:
-        """A batch with a key of its own."""
+        """A batch with its own key."""
         return cls(path, uuid.uuid4().hex, body, rows)
 
     @classmethod
     def of(cls, entry: Entry) -> Self:
-        """The batch of an entry; a ValueError where it is none. Nothing is posted but to a monitor."""
+        """The batch of an entry; a ValueError if it is none. Nothing is posted but to a monitor."""
         path, _, body = entry.body.partition(b"\n")
         if not PATH.fullmatch(text := path.decode("latin-1")):
             raise ValueError("not a batch of events")
@@ -126,28 +119,3 @@ def body_of(chunks: Sequence[list[str]], columns: Sequence[str], segments: Seque
         named = zip(segments, joined[len(columns) :], strict=True)
         parts.append(f'"by": {{{", ".join(f"{json.dumps(name)}: {text}" for name, text in named)}}}')
     return f"{{{', '.join(parts)}}}".encode()
-
-
-def keep_refused(folder: Path, batch: Batch, problem: str, limit: int) -> tuple[Path, list[tuple[Path, int]]]:
-    """Write a batch into the folder; its file, and the files deleted for it with their rows.
-
-    A file has a line of JSON with the batch's destination and the answer, then its body. `limit` is the most bytes of
-    such files; beyond that the oldest are deleted.
-    """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = folder / f"{time.time_ns():020d}-{batch.rows}-{batch.key}.batch"
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        head = json.dumps({"path": batch.path, "key": batch.key, "rows": batch.rows, "problem": problem})
-        file.write(head.encode() + b"\n" + batch.body)
-        file.flush()
-        os.fsync(file.fileno())
-    deleted, size = [], 0
-    for other in sorted((path for path in folder.iterdir() if KEPT.fullmatch(path.name)), reverse=True):
-        try:
-            size += other.stat().st_size
-            if size > limit:
-                other.unlink()
-                deleted.append((other, int(other.name.split("-")[1])))
-        except FileNotFoundError:  # another process that shares the folder has deleted it
-            continue
-    return path, deleted

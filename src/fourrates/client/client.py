@@ -14,18 +14,17 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
-from fourrates.client.batch import ORDER, Batch, as_list, body_of, encoded, keep_refused, kind_of
-from fourrates.client.model import WatchedModel
+from fourrates.client.batch import ORDER, Batch, as_list, body_of, encoded, kind_of
 from fourrates.client.server import Answer, Server
 from fourrates.disk_queue import MEMORY, DamagedQueue, DiskQueue, Entry, QueueError, default_path, set_aside
+from fourrates.escaping import printable
 from fourrates.events.rows import Bad, check_bad
 
 logger = logging.getLogger("fourrates.client")
@@ -34,7 +33,7 @@ Stream = tuple[int, str, tuple[str, ...], tuple[str, ...]]  # the place of its k
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0  # seconds between two attempts
 LOOK = 5.0  # seconds between looks at a queue that another process may have left something in
 MARGIN = 10.0  # seconds that a batch is held beyond the time for its answer
-FILE, REFUSED = "batches.queue", "refused"
+FILE = "batches.queue"
 NOTHING = Answer(0, None, "")
 _clients: weakref.WeakSet[Client] = weakref.WeakSet()
 
@@ -61,9 +60,8 @@ class Client:
     wait : float
         Most seconds that a row waits for others.
     limit : int
-        Bytes that may wait in memory, and again in the folder. Beyond that the oldest are dropped and counted.
-    refused_limit : int
-        Bytes of refused batches that are kept. Beyond that the oldest are deleted and counted as dropped.
+        Bytes that may wait in memory, and again in the folder. Beyond that refused batches and then the oldest are
+        dropped and counted.
     bad : {"keep", "skip", "reject"}
         A row that the monitor cannot use is left out, and kept there with its reason; or only counted; or the batch it
         is in is refused.
@@ -74,7 +72,8 @@ class Client:
     ----------
     sent, repeated, rejected, dropped, refused : int
         Rows that the server accepted, had already, and rejected; rows dropped here for lack of room, which is logged;
-        and rows of batches that it refused for good, which are kept in the folder ``refused``.
+        and rows of batches that it refused for good, which stay in the folder's file: in its table ``entries`` (SQLite)
+        they have the status 2, with the ``problem`` and the ``body``.
 
     Examples
     --------
@@ -100,7 +99,6 @@ class Client:
         batch: int = 1_000,
         wait: float = 1.0,
         limit: int = 1 << 26,
-        refused_limit: int = 1 << 26,
         bad: Bad = "keep",
         timeout: float = 10.0,
     ) -> None:
@@ -114,7 +112,6 @@ class Client:
         if token is not None and not (token.isascii() and token.isprintable()):
             raise ValueError("a token is printable ASCII")
         self.url, self.batch, self.wait, self.limit, self.bad, self.timeout = url, batch, wait, limit, bad, timeout
-        self.refused_limit = refused_limit
         self._address, self._channel = parts, url.rstrip("/")
         self._headers = {"Content-Type": "application/json", "User-Agent": "fourrates"}
         if token is not None:
@@ -222,7 +219,7 @@ class Client:
         """Start the threads at the first row that this process logs."""
         for job, name in ((self._save_in_time, "save"), (self._send_in_order, "send")):
             thread = threading.Thread(target=job, daemon=True, name=f"fourrates client: {name}")
-            with suppress(RuntimeError):  # the interpreter is shutting down: `close` puts everything on disk
+            with suppress(RuntimeError):  # while the interpreter shuts down; `close` puts everything on disk
                 thread.start()
                 self._threads.append(thread)
         multiprocessing = sys.modules.get("multiprocessing")
@@ -241,33 +238,33 @@ class Client:
         if not rows.chunks:
             del self._open[key]
 
-    def wrap(
-        self,
-        model: Any,
-        monitor: str,
-        *,
-        id: str | Callable[[Any], Any] | None = None,
-        by: Sequence[str] = (),
-        version: str | None = None,
-    ) -> WatchedModel:
-        """A model whose `predict` is logged: ``model = client.wrap(model, "fraud", id="order")``.
+    def to_label(self, monitor: str, after: int = 0, limit: int = 100) -> dict[str, Any]:
+        """Ask which predictions to label. Returns those the monitor's plan has drawn that have no label yet, in order.
+
+        Ask again with `next` of the answer as `after`, and no prediction is given twice and none left out, whatever
+        dies in between. From 0 it gives all that still wait.
 
         Parameters
         ----------
-        model : object
-            Anything with `predict`, such as a classifier of scikit-learn; nothing else about it changes.
         monitor : str
             Its name.
-        id : str or callable, optional
-            The column that holds the ids, or a function of the features that gives them. By default the index of a
-            pandas frame; else ids are made, and are found in ``model.last_ids``.
-        by : sequence of str
-            Columns that name the segments.
-        version : str, optional
-            The version of this model.
+        after : int
+            The number of the last prediction you have.
+        limit : int
+            The most predictions, up to 1,000.
+
+        Returns
+        -------
+        dict
+            ``to_label``, a list of predictions with ``number``, ``id``, ``pred``, ``segment`` and ``time``; ``next``;
+            and how many were ``drawn`` so far, how many of them are ``labelled`` and ``waiting``.
         """
-        log = self.log if version is None else partial(self.log, version=version)
-        return WatchedModel(log, self._count_dropped, model, monitor, id, tuple(by))
+        server = Server(self._address, self._headers, self.timeout)
+        answer = server.get(f"/api/monitors/{quote(monitor, safe='')}/to-label?after={after}&limit={limit}")
+        server.disconnect()
+        if answer.status != 200 or not isinstance(answer.content, dict):
+            raise ConnectionError(f"{self.url} {answer.text}")
+        return answer.content
 
     @property
     def waiting(self) -> int:
@@ -434,7 +431,7 @@ class Client:
         self._server.disconnect()
 
     def _rest(self, seconds: float, hurried: float, saves: int | None) -> None:
-        """Wait; less while somebody waits for everything to be sent, or where rows beyond those `saves` were saved."""
+        """Wait; less while somebody waits for everything to be sent, or if rows beyond those `saves` were saved."""
         began = time.monotonic()
         with self._changed:
             while not self._ended and saves in (None, self._saves):
@@ -466,41 +463,32 @@ class Client:
                 part = batch.part(0, part.rows // 2)
                 answer = self._server.post(part)
         except ValueError as error:
-            self._refuse(Batch("", entry.id, entry.body, entry.rows), str(error))
-            queue.remove(entry)
+            self._refuse(queue, entry, str(error))
             return None
         if counts := answer.counts(part.rows):
             self.sent += counts[0]
             self.repeated += counts[1]
             self.rejected += counts[2]
-        elif answer.final:
-            self._refuse(part, answer.text)
-        else:
+        elif not answer.final:
             queue.failed(entry, answer.text)
             return answer
-        if part is batch:
+        rest = None if part is batch else batch.part(part.rows, batch.rows).entry(self._channel)
+        if not counts:
+            self._refuse(queue, replace(part.entry(self._channel), place=entry.place), answer.text, rest)
+        elif rest is None:
             queue.remove(entry)
         else:
-            queue.replace(entry, batch.part(part.rows, batch.rows).entry(self._channel))
+            queue.replace(entry, rest)
         with self._changed:
             self._changed.notify_all()
         return None
 
-    def _refuse(self, batch: Batch, problem: str) -> None:
-        """Keep a batch that will never be accepted where a person can look at it."""
-        self.refused += batch.rows
-        try:
-            if self._folder is None:
-                raise FileNotFoundError("there is no folder")
-            path, deleted = keep_refused(self._folder / REFUSED, batch, problem, self.refused_limit)
-        except OSError as error:
-            logger.error("%s%s %s", self.url, batch.path, problem)
-            self._count_dropped(batch.rows, f"a refused batch cannot be kept ({error})")
-            return
-        logger.error("%s%s %s; the batch is in %s", self.url, batch.path, problem, path)
-        for other, rows in deleted:
-            logger.error("%s: %s is deleted; more than %d bytes were refused", self.url, other, self.refused_limit)
-            self._count_dropped(rows, "refused batches are deleted")
+    def _refuse(self, queue: DiskQueue, entry: Entry, problem: str, rest: Entry | None = None) -> None:
+        """Keep a batch that will never be accepted for a person to look at; of a divided one, all but the rest."""
+        self.refused += entry.rows
+        queue.bury(entry, problem, rest)
+        path = entry.body.partition(b"\n")[0].decode("latin-1")
+        logger.error("%s%s %s; the batch stays in %s", self.url, printable(path), problem, queue.path)
 
     # In any thread ------------------------------------------------------------------------------------------
 

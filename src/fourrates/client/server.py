@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import encodings.idna  # noqa: F401  (imported here, as all else: a thread that imports during a fork blocks the child)
+import encodings.idna  # noqa: F401  (imported here, as all else, for a thread that imports during a fork blocks the child)
 import json
 import socket
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
@@ -16,6 +17,7 @@ from fourrates.client.batch import Batch
 from fourrates.escaping import printable
 
 LATER = (401, 403, 408, 421, 425, 429)  # answers that may be different next time; so may everything outside 2xx and 4xx
+NO_HEADERS: Mapping[str, str] = {}
 LONGEST = 1 << 20  # bytes of an answer that are read
 
 
@@ -58,17 +60,26 @@ class Server:
 
     def post(self, batch: Batch) -> Answer:
         """Send a batch; whatever happens is an answer."""
+        return self._call("POST", batch.path, batch.body, {"Idempotency-Key": batch.key})
+
+    def get(self, path: str) -> Answer:
+        """Ask for something; whatever happens is an answer."""
+        return self._call("GET", path)
+
+    def _call(self, *request: Any) -> Answer:
         self._since = time.monotonic()
         try:
-            return self._post(batch)
+            return self._ask(*request)
         except (OSError, HTTPException, ValueError) as error:
             self.disconnect()
             return Answer(0, None, f"cannot be reached ({' '.join(str(error).split()) or type(error).__name__})")
         finally:
             self._since = 0.0
 
-    def _post(self, batch: Batch) -> Answer:
-        headers = {**self._headers, "Idempotency-Key": batch.key}
+    def _ask(
+        self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] = NO_HEADERS
+    ) -> Answer:
+        headers = {**self._headers, **headers}
         while True:
             fresh = self._connection is None
             if self._connection is None:
@@ -76,7 +87,7 @@ class Server:
                 assert self._address.hostname is not None
                 self._connection = kind(self._address.hostname, self._address.port, timeout=self.timeout)
             try:
-                self._connection.request("POST", self._address.path.rstrip("/") + batch.path, batch.body, headers)
+                self._connection.request(method, self._address.path.rstrip("/") + path, body, headers)
                 response = self._connection.getresponse()
                 text = response.read(LONGEST)
                 if not response.isclosed() or response.will_close:
@@ -95,7 +106,7 @@ class Server:
         return Answer(response.status, content, f"answered {response.status}{problem}", seconds)
 
     def watch(self) -> bool:
-        """Whether a call is under way; one that takes too long, as where an answer drips in, is broken off."""
+        """Whether a call is under way; one that takes too long, as when an answer drips in, is broken off."""
         if (since := self._since) and time.monotonic() - since > 2 * self.timeout:
             self.break_off()
         return since > 0.0

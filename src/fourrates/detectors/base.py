@@ -1,4 +1,4 @@
-"""The protocol every detector of pairs follows: update, flags, reset, clone, pickle and bytes."""
+"""The protocol of every detector of pairs, with update, flags, reset, clone, pickle and bytes."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ TOGETHER = 1 << 14  # coded events taken at a time
 class Detector(Pairs):
     """A detector fed with pairs (y_true, y_pred).
 
-    A subclass defines what to watch; this class gives all of them the same interface. Flags and counters:
+    A subclass defines the quantities; this class gives all of them the same interface. Flags and counters:
 
     Attributes
     ----------
     events : int
         Events since construction or :meth:`reset`.
     findings : tuple of Finding
-        All findings of the last call, in order: drifts and, for FourRates, how they ended.
+        All findings of the last call, in order; drifts and, for FourRates, their ends.
     drift_detected : bool
         Whether the last event showed a drift.
     warning_detected : bool
@@ -78,7 +78,7 @@ class Detector(Pairs):
         """How many of the last events wait for a verdict on all of them."""
         return 0
 
-    # What every detector does -------------------------------------------------------------------------------
+    # Shared by all detectors -------------------------------------------------------------------------------
 
     def update_many(
         self,
@@ -98,9 +98,9 @@ class Detector(Pairs):
         y_true, y_pred : array of labels
             True and predicted labels; equally long.
         strata : array of int, optional
-            For FourRates with strata: the stratum of each event, from 0 up.
+            For FourRates with strata, the stratum of each event, from 0 up.
         probability : mapping from labels to numbers, or array of shape (events, 2), optional
-            For FourRates with ``sampled=True``: the probability of drawing an event for labelling, for each prediction
+            For FourRates with ``sampled=True``, the probability of drawing an event for labelling, for each prediction
             it might have had. The same for all, or event by event.
         first_only : bool
             Stop after the first drift.
@@ -140,7 +140,7 @@ class Detector(Pairs):
     ) -> tuple[int, tuple[Finding, ...]]:
         """Process events given as class codes, from `start` up to the first finding.
 
-        For callers who read labels themselves, in the order of :attr:`labels`. Call again with the rest: no more than
+        For callers who read labels themselves, in the order of :attr:`labels`. Call again with the rest. No more than
         some ten thousand events are processed at a time.
 
         Returns
@@ -155,8 +155,8 @@ class Detector(Pairs):
         if start == truths.size:
             return 0, ()
         if start == 0:
-            self._labels.check(truths, "truths")
-            self._labels.check(preds, "preds")
+            self._labels.copy(truths, "truths")
+            self._labels.copy(preds, "preds")
         end = start + TOGETHER  # copied, as a caller's array may change after the check
         own = self._labels.copy(truths[start:end], "truths")
         taken, self.findings = self._run(
@@ -172,7 +172,7 @@ class Detector(Pairs):
             return strata
         if not self.parameters.get("sampled"):
             raise ValueError("probability: for FourRates(sampled=True)")
-        return odds_codes(both_probabilities(probability, self._labels, size))
+        return odds_codes(both_probabilities(probability, self._labels, size))[0]
 
     def _in_strata(self, truths: npt.NDArray[np.uint16], strata: npt.ArrayLike | None) -> npt.NDArray[np.uint16]:
         """Class codes as the kernel has them; those of the second stratum follow those of the first."""
@@ -181,9 +181,9 @@ class Detector(Pairs):
             raise ValueError(
                 f"strata: this {type(self).__name__} has none"
                 if number == 1
-                else "this detector is for sampled events: say by probability= how likely each was drawn"
+                else "this detector is for sampled events; probability= must give how likely each was drawn"
                 if self.parameters.get("sampled")
-                else f"this detector has {number} strata: say by strata= which of them each event belongs to"
+                else f"this detector has {number} strata; strata= must give the one of each event"
             )
         if strata is None:
             return truths
@@ -215,7 +215,8 @@ class Detector(Pairs):
         """The state after the last update."""
         return "drifted" if self.drift_detected else "warning" if self.warning_detected else "stable"
 
-    def _keep_from(self) -> int:
+    @property
+    def earliest_start(self) -> int:
         """The earliest event that a later drift may name as the start of its window; older ones can go."""
         since = self._progress()[1]
         return since if since >= 0 else self.events - self._unjudged()
@@ -239,7 +240,7 @@ class Detector(Pairs):
 
     @classmethod
     def from_bytes(cls, saved: bytes) -> Self:
-        """Load what :meth:`to_bytes` saved; anything else is a ValueError."""
+        """Load the bytes of :meth:`to_bytes`; anything else is a ValueError."""
         found = unpack(saved)
         if found.kind != cls.__name__:
             raise ValueError(f"this is the state of {found.kind}, not of {cls.__name__}")
@@ -304,14 +305,14 @@ class CountingDetector(Detector, Baseline):
 
     @property
     def rates(self) -> Mapping[str, RateState]:
-        """Each watched quantity now: observations, estimate, statistic, warning and detection bounds."""
+        """Each watched quantity now, with observations, estimate, statistic, warning and detection bounds."""
         return MappingProxyType({name: self._rate_state(i) for i, name in enumerate(self._names)})
 
     def _rate_state(self, i: int) -> RateState:
         raise NotImplementedError
 
     def _fits(self, counts: npt.NDArray[np.int64], numbers: npt.NDArray[np.float64]) -> bool:
-        """Whether these counts and numbers, which may come from outside, belong to one state."""
+        """Whether these counts and numbers, which may be from outside, belong to one state."""
         raise NotImplementedError
 
     def _crossed(self) -> list[tuple[int, bool]]:
@@ -340,7 +341,7 @@ class CountingDetector(Detector, Baseline):
     def _load(self, state: bytes) -> None:
         size = PROGRESS.size + self._counts.nbytes + self._numbers.nbytes
         if len(state) != size:
-            raise ValueError(f"the saved state has {len(state)} bytes where {size} belong")
+            raise ValueError(f"the saved state has {len(state)} bytes instead of {size}")
         events, since, drift, warning = PROGRESS.unpack_from(state)
         counts = np.frombuffer(state, "<i8", self._counts.size, PROGRESS.size).reshape(self._counts.shape)
         numbers = np.frombuffer(state, "<f8", offset=PROGRESS.size + counts.nbytes)

@@ -1,4 +1,4 @@
-"""FourRates: evidence that a rate of the classifier moved, within a false-alarm budget, for moves of any size."""
+"""FourRates, evidence that a rate of the classifier moved, within a false-alarm budget, for moves of any size."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LEARNING = 0.05  # tolerance of a model that learns, if not given
 
 
 class FourRates(RecordDetector):
-    r"""Evidence that a rate of your classifier moved: which, which way, since when, its value now, and if it is over.
+    r"""Evidence that a rate of your classifier moved, with direction, start and value now, and if it is over.
 
     Give it the number of events you want between two false alarms; that is the only number it needs. It watches the
     recall of every class, alone and together with the others, for falls and rises of every size at once, and reports a
@@ -57,12 +57,12 @@ class FourRates(RecordDetector):
     warn : float, optional
         Events between two false warnings; a tenth of `arl` if not given.
     reference : K x K counts, or a pair of arrays (y_true, y_pred), optional
-        The classifier as you shipped it: confusion counts of the validation set by true, then predicted class, in the
-        order of `labels`; or its pairs. Without one the stream is compared with its own past. Pairs in their original
-        order also show how much errors cluster, before the first event is watched.
+        The classifier as you shipped it, by confusion counts of the validation set by true, then predicted class, in
+        the order of `labels`; or its pairs. Without one the stream is compared with its own past. Pairs in their
+        original order also show how much errors cluster, before the first event is watched.
     after : {"hold", "restart"}
-        What happens after a drift. "hold": normal is kept, and the drift is open until it is withdrawn, recovered or
-        accepted. "restart": the new level is normal at once, as in the paper.
+        The policy after a drift. With "hold" normal is kept, and the drift is open until it is withdrawn, recovered or
+        accepted. With "restart" the new level is normal at once, as in the paper.
     labels : iterable of hashables
         The classes.
     positive : label, optional
@@ -70,9 +70,9 @@ class FourRates(RecordDetector):
     sides : {"both", "down", "up"}
         Which moves raise an alarm; "down" is degradation only.
     mix : {"report", "alarm", "ignore"}
-        How to treat a class-mix shift, with two classes: report it, alarm, or ignore it. As an alarm it has its share
-        of the budget, and both recalls falling during a shift are looked for too: a drift with a `shift`. Not watched
-        with more than two classes.
+        Report a class-mix shift of two classes, alarm, or ignore it. As an alarm it has its share
+        of the budget, and both recalls falling during a shift are looked for too, as a drift with a `shift`. Not
+        watched with more than two classes.
     dispersion : float, optional
         Clustering of errors, relative to independent events, for which it is 1. If not given it is estimated; an
         estimate from pairs as a reference is kept here.
@@ -80,7 +80,7 @@ class FourRates(RecordDetector):
         Changes of a recall by less than this are ignored: ``0.03`` is three points, ``{"tpr": 0.05}`` five points of
         tpr and none of tnr. A fall is looked for from normal less the tolerance, a rise from normal plus it. With a
         reference, normal is the reference alone, and the budget holds for every stream that stays within the tolerance
-        of it: seasonal, clustered or learning.
+        of it, seasonal, clustered or learning.
     learning : bool
         For a model that keeps learning. Falls beyond the tolerance (0.05 if not given) are alarms; an improvement
         becomes the normal without one.
@@ -183,7 +183,7 @@ class FourRates(RecordDetector):
         if len(self._labels.values) * self.strata >= 1 << 16:
             raise ValueError(f"strata {strata!r}: too many for {len(self._labels.values)} classes")
         if learning and sides != "both":
-            raise ValueError(f"sides {sides!r} and learning, which decides that: falls are alarms, rises are not")
+            raise ValueError(f"sides {sides!r} and learning, which decides that falls are alarms, rises are not")
         self._names = rate_names(self._labels.values)
         self._watched()
         if self.strata > 1:
@@ -199,9 +199,7 @@ class FourRates(RecordDetector):
             if own[name]:
                 raise ValueError(f"sampled and {name}: not both")
         if own["mix"] == "alarm":
-            raise ValueError(
-                "mix 'alarm' and sampled: the classes of labelled events come in the shares they are drawn in"
-            )
+            raise ValueError("mix='alarm' cannot go with sampled: the class mix of labelled events is that of the draw")
 
     def _made_rules(self) -> FourRatesRules:
         own, arl = self.parameters, float(self.parameters["arl"])
@@ -343,7 +341,7 @@ class FourRates(RecordDetector):
 
     @property
     def rates(self) -> Mapping[str, RateState]:
-        """Each rate now: the recalls with baseline, evidence and state, and the precisions."""
+        """Each rate now; the recalls with baseline, evidence and state, and the precisions."""
         record, classes = self._fields(), len(self._labels.values)
         return MappingProxyType({name: self._rate_state(record, i, classes) for i, name in enumerate(self._names)})
 
@@ -391,8 +389,9 @@ class FourRates(RecordDetector):
         record = self._fields()
         return tuple((record["sample"]["volume"] if self.parameters["sampled"] else record["counts"].sum(1)).tolist())
 
-    def _keep_from(self) -> int:
-        """The earliest event that a later drift may name as the start of its window: any since the last alarm."""
+    @property
+    def earliest_start(self) -> int:
+        """The earliest event that a later drift may name as the start of its window, the first since the last alarm."""
         return self.events - int(self._fields()["shared"]["taken"])
 
 
@@ -425,7 +424,7 @@ def _are_pairs(reference: Any, labels: Labels) -> bool:
 
 
 def _clustering(y_true: Any, y_pred: Any, labels: Labels) -> list[Any]:
-    """How much a reference clusters: squares and pairs of blocks, by class, overall and of the class mix."""
+    """How much a reference clusters, as squares and pairs of blocks, by class, overall and of the class mix."""
     watched = FourRates(MOST, labels=labels.given, positive=labels.values[1] if len(labels.values) == 2 else None)
     watched.update_many(y_true, y_pred)
     record = watched._fields()

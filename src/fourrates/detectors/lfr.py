@@ -1,4 +1,4 @@
-"""Linear Four Rates: every rate of the confusion matrix, each within bounds that hold at every sample size."""
+"""Linear Four Rates, every rate of the confusion matrix, each within bounds that hold at every sample size."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from fourrates.budget.levels import design
 from fourrates.detectors.base import RecordDetector
-from fourrates.findings import Bounds, Drift, RateChange, RateState, Statistic
+from fourrates.findings import Bounds, Drift, RateState, Statistic
 from fourrates.kernel.linear import LinearRules
 from fourrates.kernel.tables import Table
 from fourrates.labels import plain, rate_names
@@ -19,6 +19,7 @@ from fourrates.record import Head
 
 Sides = Literal["both", "down", "up"]
 SIDES: tuple[Sides, ...] = get_args(Sides)
+HAIR = 1e-15
 DECAY, WARN, DETECT = 0.9, 0.01, 1e-5  # the paper's settings, also for a rate left out of a mapping
 
 
@@ -31,11 +32,11 @@ class Watch(NamedTuple):
 
 
 class LFR(RecordDetector):
-    r"""Linear Four Rates (LFR): which rate of your classifier moved, which way, and since when.
+    r"""Linear Four Rates (LFR) finds which rate of your classifier moved, which way, and since when.
 
     A classifier can lose two thirds of its true positives while its accuracy stays put. LFR watches all four rates of
-    the confusion matrix: tpr, tnr, ppv and npv, or recall and precision of each class if there are more than two. An
-    event touches exactly two of them: the recall of its true class and the precision of its predicted class. Both get
+    the confusion matrix (tpr, tnr, ppv and npv, or recall and precision of each class if there are more). An
+    event touches exactly two of them, the recall of its true class and the precision of its predicted class. Both get
     the same bit, whether the prediction was right.
 
     For each rate LFR keeps a time-decayed mean R, which follows a change quickly, and the plain counts, which remember.
@@ -52,13 +53,13 @@ class LFR(RecordDetector):
         Weight of the past, the paper's :math:`\eta`. Near 1 it sees small, lasting changes; low, it sees large ones at
         once. Several values give each rate one statistic each, and the level is shared between them. Default 0.9.
     warn : float or mapping by rate
-        Level of the warning bounds, the paper's :math:`\delta`: the chance, per side, rate and step, that a stable R
+        Level of the warning bounds, the paper's :math:`\delta`, the chance, per side, rate and step, that a stable R
         lies outside.
     detect : float or mapping by rate
         Level of the detection bounds, the paper's :math:`\epsilon`; smaller than `warn`. 1e-5 if neither it nor `arl`
         is given.
     arl : float, optional
-        Instead of `detect`: the mean events between two false alarms of a stable stream; see
+        Instead of `detect`, the mean events between two false alarms of a stable stream; see
         :func:`fourrates.budget.design`. For a budget, :class:`~fourrates.FourRates` finds more.
     labels : iterable of hashables
         The classes. Two make the four rates, more make ``recall:<label>`` and ``precision:<label>``.
@@ -68,9 +69,6 @@ class LFR(RecordDetector):
         Which moves raise an alarm; "down" is degradation only.
     null : {"exact", "plugin"}
         How the bounds are computed, see :mod:`fourrates.null`. Only "exact" is a guarantee.
-    correction : {None, "bonferroni"}
-        With "bonferroni", `warn` and `detect` are levels of a whole step, divided by the number of rates and watched
-        sides.
     rates : names of rates, optional
         The rates to watch, if not all: ``["tnr", "tpr"]`` leaves out the precisions, which move with every class-mix
         shift.
@@ -114,7 +112,7 @@ class LFR(RecordDetector):
 
     _names: tuple[str, ...]
     _watched: list[tuple[bool, bool]]  # for each rate, down and up
-    _statistics: list[list[tuple[Table, int, int]]]  # for each rate: (table, warning level, detection level)
+    _statistics: list[list[tuple[Table, int, int]]]  # for each rate, (table, warning level, detection level)
 
     def __init__(
         self,
@@ -127,7 +125,6 @@ class LFR(RecordDetector):
         positive: Hashable = None,
         sides: Sides | Mapping[str, Sides] = "both",
         null: Null = "exact",
-        correction: Literal["bonferroni"] | None = None,
         rates: Iterable[str] | None = None,
     ) -> None:
         self._begin(
@@ -140,14 +137,11 @@ class LFR(RecordDetector):
                 "positive": positive,
                 "sides": _stored(sides),
                 "null": null,
-                "correction": correction,
                 "rates": None if rates is None else [rates] if isinstance(rates, str) else [*rates],
             }
         )
         if null not in NULLS:
             raise ValueError(f"null {null!r} is not one of {NULLS}")
-        if correction not in (None, "bonferroni"):
-            raise ValueError(f"correction {correction!r} is not one of (None, 'bonferroni')")
         self._names = rate_names(self._labels.values)
         every_side: list[Sides] = self._by_rate("sides", sides, "both")
         for rate, side in zip(self._names, every_side, strict=True):
@@ -156,15 +150,12 @@ class LFR(RecordDetector):
         warns = self._by_rate("warn", warn, WARN)
         if arl is not None and detect is not None:
             raise ValueError(f"arl {arl!r} and detect {detect!r}: give arl or detect, not both")
-        if arl is not None and correction is not None:
-            raise ValueError(f"arl {arl!r} is for the whole detector already; it takes no correction {correction!r}")
         decays = [_decays(value) for value in self._by_rate("decay", DECAY if decay is None else decay, DECAY)]
         if arl is not None:
             detect = _level(arl, decays, every_side)
         detects = self._by_rate("detect", DETECT if detect is None else detect, DETECT)
-        shared = sum(2 if side == "both" else 1 for side in every_side) if correction else 1
         watches = [
-            _watches(rate, own, warn, detect, shared)
+            _watches(rate, own, warn, detect)
             for rate, own, warn, detect in zip(self._names, decays, warns, detects, strict=True)
         ]
         watched = self._watched_rates(rates)
@@ -215,10 +206,10 @@ class LFR(RecordDetector):
 
     @property
     def rates(self) -> Mapping[str, RateState]:
-        """Each rate now: counts, statistic, warning and detection bounds."""
+        """Each rate now, with counts, statistic, warning and detection bounds."""
         return MappingProxyType({name: self._state_of(self.record_bytes, i) for i, name in enumerate(self._names)})
 
-    def _asymptotic_bounds(self, rate: str, value: float) -> list[tuple[float, float, float]]:
+    def asymptotic_bounds(self, rate: str, value: float) -> list[tuple[float, float, float]]:
         """(decay, lower, upper) of each statistic's detection bounds after very many observations at this value."""
         i = self._names.index(rate)
         ones = round(value * MANY)
@@ -227,15 +218,6 @@ class LFR(RecordDetector):
             (own.decay, own.lower(detect, MANY, ones) if down else -1.0, own.upper(detect, MANY, ones) if up else 2.0)
             for own, _, detect in self._statistics[i]
         ]
-
-    @property
-    def _false_alarms(self) -> float:
-        """Expected alarms at an event of a stable stream, at most; two rates, the levels of their sides added."""
-        levels = [
-            sum((down + up) * table.levels[detect] for table, _, detect in own)
-            for own, (down, up) in zip(self._statistics, self._watched, strict=True)
-        ]
-        return float(max(levels[: len(levels) // 2]) + max(levels[len(levels) // 2 :]))
 
     def _state_of(self, record: bytes, i: int) -> RateState:
         rules: Any = self.rules
@@ -260,17 +242,17 @@ class LFR(RecordDetector):
     def _drift_of(self, record: bytes, head: Head) -> Drift:
         """The findings of a record that just alarmed."""
         rules: Any = self.rules
-        owner = [i for i, own in enumerate(self._statistics) for _ in own]
-        changes: dict[str, RateChange] = {}
-        for test, down in rules.crossed(record):
-            i = owner[test]
-            if self._names[i] in changes:
-                continue
-            state = self._state_of(record, i)
-            statistic = state.statistics[test - owner.index(i)]
-            changes[self._names[i]] = statistic.change(self._names[i], "down" if down else "up", state.n)
+        changes = []
+        for i, name in enumerate(self._names):
+            state, (down, up) = self._state_of(record, i), self._watched[i]
+            for statistic in state.statistics:
+                # A hair, as the kernel compares from below on either side, and rounds otherwise.
+                fell = down and statistic.value <= statistic.detect.lower + HAIR
+                if fell or (up and statistic.value >= statistic.detect.upper - HAIR):
+                    changes.append(statistic.change(name, "down" if fell else "up", state.n))
+                    break
         confusion = tuple(tuple(row) for row in rules.counts(record).tolist())
-        return Drift(at=head.events - 1, since=head.since, changes=tuple(changes.values()), confusion=confusion)
+        return Drift(at=head.events - 1, since=head.since, changes=tuple(changes), confusion=confusion)
 
 
 def _stored(value: Any) -> Any:
@@ -291,12 +273,13 @@ def _decays(value: Any) -> tuple[float, ...]:
     return found
 
 
-def _watches(rate: str, decays: tuple[float, ...], warn: float, detect: float, shared: int) -> list[Watch]:
-    """The statistics of a rate, which share its levels with each other and with other tests."""
+def _watches(rate: str, decays: tuple[float, ...], warn: float, detect: float) -> list[Watch]:
+    """The statistics of a rate, which share its levels."""
     if not check_level(detect, f"{rate}: detect") < check_level(warn, f"{rate}: warn"):
         raise ValueError(f"{rate}: warn {warn!r} is not larger than detect {detect!r}")
-    shared *= len(decays)
-    warn, detect = check_level(warn / shared, "warn, as shared,"), check_level(detect / shared, "detect, as shared,")
+    warn, detect = (
+        check_level(level / len(decays), f"{name}, as shared,") for name, level in (("warn", warn), ("detect", detect))
+    )
     return [Watch(decay, warn, detect) for decay in decays]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,22 +15,27 @@ if TYPE_CHECKING:
 
     from fourrates.labels import Labels
 
+DRAWN = "label_probability", "other_probability"  # the columns that have them: as predicted, and otherwise
 ODDS = NUMBERS["ODDS"]
 A_DOUBLING = 16  # steps of the kernel in a ratio of two
 LARGEST = 2.0 ** (ODDS // 2 // A_DOUBLING)  # ratio of two probabilities
 
 
-def both_probabilities(probability: Any, labels: Labels, size: int) -> npt.NDArray[np.float64]:
+class OwnFirst(NamedTuple):
+    """Checked probabilities by event, of the prediction made and of the other one; 0 if unknown."""
+
+    pairs: npt.NDArray[np.float32]
+
+    def by_class(self, preds: npt.NDArray[np.uint16]) -> npt.NDArray[np.float32]:
+        """The same in the order of the codes."""
+        return np.where(preds[:, None] == 1, self.pairs[:, ::-1], self.pairs)
+
+
+def both_probabilities(probability: Any, labels: Labels, size: int) -> npt.NDArray[np.float32]:
     """The checked probability of each event to be drawn, for each prediction in the order of the codes.
 
-    Parameters
-    ----------
-    probability : mapping from labels to numbers, or array of shape (events, 2)
-        The same for all events; or by event, the columns in the order of the labels as given.
-    labels : Labels
-        The two classes.
-    size : int
-        How many events.
+    They are a mapping from labels, the same for all events, or an array with a row an event and a column a label, in
+    the order of the labels as given.
     """
     if isinstance(probability, Mapping):
         if {*probability} != {*labels.values}:
@@ -49,22 +54,22 @@ def both_probabilities(probability: Any, labels: Labels, size: int) -> npt.NDArr
         raise ValueError(
             f"probability {found[wrong][0].tolist()} of event {int(wrong.argmax())} is not above 0 and up to 1"
         )
-    return found
-
-
-def odds_codes(probabilities: npt.NDArray[np.float64]) -> npt.NDArray[np.uint16]:
-    """The ratio of the two probabilities of each event as the kernel has it, by its logarithm."""
-    codes, far = codes_of_ratios(probabilities[:, 1] / probabilities[:, 0])
-    if far.any():
+    single = np.ascontiguousarray(found, np.float32)
+    if (far := odds_codes(single)[1]).any():
         raise ValueError(
-            f"probability {probabilities[far][0].tolist()} of event {int(far.argmax())}: one is more than "
+            f"probability {found[far][0].tolist()} of event {int(far.argmax())}: one is more than "
             f"{LARGEST:.0f} times the other"
         )
-    return codes
+    return single
 
 
-def codes_of_ratios(ratios: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.bool_]]:
-    """Ratios of probabilities as the kernel has them, and those out of its range."""
-    steps = np.rint(A_DOUBLING * np.log2(ratios))
+def odds_codes(probabilities: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.bool_]]:
+    """The ratio of the two probabilities of each event, as the kernel has it by its logarithm; and if out of range."""
+    steps = np.rint(A_DOUBLING * np.log2(probabilities[:, 1] / probabilities[:, 0].astype(np.float64)))
     far: npt.NDArray[np.bool_] = np.abs(steps) > ODDS // 2
     return (np.where(far, 0, steps) + ODDS // 2).astype(np.uint16), far
+
+
+def volumes(probabilities: npt.NDArray[np.float32], preds: npt.NDArray[np.uint16]) -> npt.NDArray[np.float64]:
+    """How many events each represents."""
+    return 1 / probabilities[np.arange(preds.size), preds].astype(np.float64)

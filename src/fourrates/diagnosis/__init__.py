@@ -12,23 +12,22 @@ import numpy.typing as npt
 
 from fourrates.budget.falls import Fall, falls
 from fourrates.detectors import FourRates
-from fourrates.diagnosis.cycles import Cycle, Hours
-from fourrates.diagnosis.order import Clock, Errors
+from fourrates.diagnosis.order import Clock
 from fourrates.diagnosis.repeats import Ids, Rows
 from fourrates.diagnosis.result import Clocked, Diagnosis, Repeats
 from fourrates.events.batch import Table
 from fourrates.events.columns import numbers
 from fourrates.events.door import By
-from fourrates.frames import PeekedBatches, labels_in_memory, make, reusable
+from fourrates.frames import PeekedBatches, make, open_events, reusable, times_of
 from fourrates.io import Batch, Columns, Events, InputError
 from fourrates.io.events import guess_column
+from fourrates.io.late import Joined, Order
 from fourrates.labels import Labels, rate_names
 from fourrates.watch import Watch
 from fourrates.watch.dispersion import dispersions
 
-__all__ = ["Clocked", "Cycle", "Diagnosis", "Repeats", "diagnose"]
+__all__ = ["Clocked", "Diagnosis", "Repeats", "diagnose"]
 
-ERRORS = 3.0  # standard errors beyond which errors are called correlated
 POINTS = (2.0, 5.0, 10.0, 20.0)
 CLASSES = 10  # whose falls are simulated, the most frequent ones
 
@@ -47,8 +46,10 @@ def diagnose(
     arl: float | None = None,
     budget: str | float | None = None,
     points: Sequence[float] = POINTS,
+    labels_from: Any = None,
+    order: Order = "prediction",
 ) -> Diagnosis:
-    """Diagnose a stream before watching it: threats to a budget, its meaning here, and the falls it would find.
+    """Diagnose a stream before watching it, with threats to a budget, its meaning here, and the falls it would find.
 
     Parameters
     ----------
@@ -59,13 +60,15 @@ def diagnose(
     threshold : float, optional
         The score from which on the prediction is positive; 0.5.
     by : str or list of str, optional
-        Column of the segments; order and correlation are examined within each.
+        Column of the segments; order is examined within each.
     positive, labels
         As for :func:`~fourrates.detect`.
     arl, budget : optional
         As for :func:`~fourrates.detect`.
     points : sequence of float
         Falls of a recall, in points, whose delays are estimated.
+    labels_from, order : optional
+        A second source with the true labels, joined by id, as for :func:`~fourrates.detect`.
 
     Examples
     --------
@@ -83,21 +86,25 @@ def diagnose(
     said: list[str] = []
     source = reusable(source)
     asked = Columns(truth, pred, score, time, by, id)
-    if labels is None:
-        labels = labels_in_memory(source, asked, threshold, positive, said.append)
-    known = None if labels is None else Labels(labels, positive)
-    events = _Identified(source, asked, known, threshold, "skip", said.append, positive)
+    events: Events
+    if labels_from is None:
+        known = None if labels is None else Labels(labels, positive)
+        events = _Identified(source, asked, known, threshold, "skip", said.append, positive)
+    else:
+        more: dict[str, Any] = {"threshold": threshold, "labels": labels, "positive": positive, "order": order}
+        events = open_events(source, asked, reusable(labels_from), bad="skip", say=said.append, **more)
     look = _Look(events)
     begun = PeekedBatches(look.batches())
     if begun.is_empty:
         raise InputError("no row has both a label and a prediction")
-    detector = make(FourRates, events.labels, arl=arl, budget=budget, times=begun.times)
-    watch = Watch(detector)
+    detector = make(FourRates, events.labels, arl=arl, budget=budget, times=times_of(events, begun))
+    watch, season = Watch(detector), begun.season()
     drifts = 0
     for batch in begun:
         drifts += sum(finding.kind == "drift" for finding in watch.update(batch, events.keys))
+    warned = events.data_warnings()
+    said += [warned[topic] for topic in ("unmatched", "delays") if topic in warned]
     dispersion = dispersions(watch)
-    correlation, correlated = _correlations(look.errors, rate_names(events.labels.values))
     return Diagnosis(
         events=watch.events,
         rows=events.rows,
@@ -106,10 +113,8 @@ def diagnose(
         labels=tuple(events.labels.values),
         confusion=tuple(tuple(row) for row in look.counts.tolist()),
         clock=_clocked(look.clock, events.utc),
-        correlation=MappingProxyType(correlation),
-        correlated=correlated,
         dispersion=MappingProxyType(dispersion),
-        cycles=tuple(look.hours.cycles()),
+        season=season,
         repeats=_repeats(look),
         scores=look.scores,
         threshold=None if events.columns.score is None else events.threshold,
@@ -117,7 +122,7 @@ def diagnose(
         drifts=drifts,
         falls=tuple(_falls(detector, look.counts, dispersion, points)),
         said=tuple(said),
-        labelled_otherwise=events.data_warnings().get("labelled"),
+        labelled_otherwise=warned.get("labelled"),
     )
 
 
@@ -144,45 +149,46 @@ class _Look:
         self.counts: npt.NDArray[np.int64] = np.zeros((0, 0), np.int64)
 
     def batches(self) -> Iterator[Batch]:
-        """The batches, each examined before it is passed on."""
+        """The batches, each examined before it is passed on; those with late labels have lost their tables."""
+        if isinstance(self._events, Joined):
+            for batch in self._events:
+                self._take(None, batch)
+                yield batch
+            return
         for table in self._events.tables():
             for batch in self._events.batch(table):
                 self._take(table, batch)
                 yield batch
 
-    def _take(self, table: Table, batch: Batch) -> None:
+    def _take(self, table: Table | None, batch: Batch) -> None:
         columns, classes = self._events.columns, len(self._events.labels.values)
         if not self.counts.size:  # the classes are known by now
             self.counts = np.zeros((classes, classes), np.int64)
-            self.errors, self.hours = Errors(classes), Hours(classes)
         cells = batch.truths.astype(np.int64) * classes + batch.preds
         self.counts += np.bincount(cells, minlength=classes**2).reshape(classes, classes)
-        self.errors.take(batch.truths, batch.preds, batch.keys)
         told_apart: list[npt.NDArray[Any]] = [cells]
         if batch.keys is not None:
             told_apart.append(batch.keys)
         if batch.times is not None:
             self.clock.take(batch.times, batch.keys)
-            self.hours.take(batch.times, batch.truths, (batch.truths != batch.preds).astype(np.float64))
             told_apart.append(batch.times)
-        kept = np.searchsorted(table.rows, batch.rows)
+        if table is not None:
+            told_apart += self._of_table(table, batch, columns)
+        self.rows.take(*told_apart)
+
+    def _of_table(self, table: Table, batch: Batch, columns: Columns) -> list[npt.NDArray[Any]]:
+        """Take ids and scores, which only a table has; returns the scores."""
+        kept, scored = np.searchsorted(table.rows, batch.rows), []
         if columns.score is not None:
             scores = numbers(table.data[columns.score])[0][kept]
-            told_apart.append(scores)
+            scored.append(scores)
             low, high = float(scores.min()), float(scores.max())
             self.scores = (low, high) if self.scores is None else (min(self.scores[0], low), max(self.scores[1], high))
         if columns.id is not None:
             column = table.data[columns.id]
             self.has_ids = True
             self.ids.take([column[at] for at in kept] if isinstance(column, list) else column.take(kept))
-        self.rows.take(*told_apart)
-
-
-def _correlations(errors: Errors, names: Sequence[str]) -> tuple[dict[str, float], tuple[str, ...]]:
-    """By recall, the correlation of its errors; and those beyond chance."""
-    known = {name: float(value) for name, value in zip(names, errors.correlations(), strict=False) if value == value}
-    chance = dict(zip(names, ERRORS / np.sqrt(np.maximum(errors.pairs(), 1)), strict=False))
-    return known, tuple(name for name, value in known.items() if value > chance[name])
+        return scored
 
 
 def _clocked(clock: Clock, utc: bool) -> Clocked | None:

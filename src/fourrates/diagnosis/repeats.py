@@ -1,4 +1,4 @@
-"""Duplicate events: repeated ids, and rows equal to the row before."""
+"""Duplicate events, by repeated ids and rows equal to the row before."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _bits(column: npt.NDArray[Any]) -> Prints:
 
 
 def _stirred(bits: Prints) -> Prints:
-    """The finalizer of SplitMix64: every bit of the result depends on every bit."""
+    """The finalizer of SplitMix64, in which every bit of the result depends on every bit."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31))

@@ -12,7 +12,7 @@ import numpy as np
 from fourrates import plain
 from fourrates.budget.falls import Fall
 from fourrates.budget.words import UNITS, duration
-from fourrates.diagnosis.cycles import Cycle
+from fourrates.detectors.seasons import Season
 from fourrates.escaping import printable, shortened
 from fourrates.watch.dispersion import in_words
 
@@ -23,120 +23,52 @@ SHOWN = 12  # classes listed one by one
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """Duplicate events.
+    """Duplicate events."""
 
-    Attributes
-    ----------
-    ids : int or None
-        Events with a repeated id; None without a column of ids.
-    estimated : bool
-        Whether there were too many different ids to count them one by one.
-    rows : int or None
-        Rows equal to the row before in every column that is read; None if these do not identify a row.
-    twice_each : bool
-        Whether every event is there twice in a row.
-    """
-
-    ids: int | None
-    estimated: bool
-    rows: int | None
-    twice_each: bool
+    ids: int | None  #: events with a repeated id; None without a column of ids
+    estimated: bool  #: whether there were too many different ids to count them one by one
+    rows: int | None  #: rows equal to the row before in every column that is read; None if these do not identify a row
+    twice_each: bool  #: whether every event is there twice in a row
 
 
 @dataclass(frozen=True, slots=True)
 class Clocked:
-    """The times of the events.
-
-    Attributes
-    ----------
-    first, last : datetime64
-        The earliest and the latest time.
-    utc : bool
-        Whether they are in UTC.
-    per_day : float or None
-        Events a day; None if all have the same time.
-    days : (int, int, int) or None
-        Events of a quiet day, a middling and a busy one; None with fewer than three whole days.
-    unknown : int
-        Events without a time.
-    backwards : int
-        Events with an earlier time than the one before, in their stream.
-    largest_step : timedelta64
-        How far back the largest of these steps goes.
-    """
+    """The times of the events."""
 
     first: np.datetime64
     last: np.datetime64
-    utc: bool
-    per_day: float | None
+    utc: bool  #: whether they are in UTC
+    per_day: float | None  #: events a day; None if all have the same time
+    #: events of a quiet day, a middling and a busy one; None with fewer than three whole days
     days: tuple[int, int, int] | None
-    unknown: int
-    backwards: int
-    largest_step: np.timedelta64
+    unknown: int  #: events without a time
+    backwards: int  #: events with an earlier time than the one before, in their stream
+    largest_step: np.timedelta64  #: how far back the largest of these steps goes
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The character of a stream, threats to the assumptions behind a budget, and the expectations of one.
+    """The character of a stream, threats to the assumptions behind a budget, and the expectations of one."""
 
-    Attributes
-    ----------
-    events, rows : int
-        Rows that have both a label and a prediction, and all rows.
-    lacking : mapping
-        By column, rows without a value.
-    streams : int or None
-        The number of segments, if a column defines them.
-    labels : tuple
-        The classes, the positive one of two last.
-    confusion : tuple of tuples of int
-        Counts by true class and then by predicted class.
-    clock : Clocked or None
-        Times, events a day, and times that run backwards; None without times.
-    correlation : mapping
-        By recall, the correlation of an error with the one before among events of the class; without unknown ones.
-    correlated : tuple of str
-        The recalls whose errors are correlated beyond three standard errors.
-    dispersion : mapping
-        By recall, its dispersion as FourRates finds it at the end, 1 for independent events.
-    cycles : tuple of Cycle
-        Daily and weekly courses of errors and of class shares.
-    repeats : Repeats
-        Duplicates.
-    scores : (float, float) or None
-        The lowest and highest score, and
-    threshold : float or None
-        from which on the prediction is positive; if there are scores.
-    arl : float
-        The budget, in events between two false alarms.
-    drifts : int
-        Drifts that FourRates finds here with this budget; rates and mix are then those of several concepts together.
-    falls : tuple of Fall
-        How soon falls of each size would be found.
-    said : tuple of str
-        The automatic choices, in sentences.
-    labelled_otherwise : str or None
-        A sentence, if the labels disagree with the probabilities they were drawn with.
-    """
-
-    events: int
-    rows: int
-    lacking: Mapping[str, int]
-    streams: int | None
-    labels: tuple[Hashable, ...]
-    confusion: Matrix
-    clock: Clocked | None
-    correlation: Mapping[str, float]
-    correlated: tuple[str, ...]
+    events: int  #: rows that have both a label and a prediction
+    rows: int  #: all of them
+    lacking: Mapping[str, int]  #: by column, rows without a value
+    streams: int | None  #: the number of segments, if a column defines them
+    labels: tuple[Hashable, ...]  #: the classes, the positive one of two last
+    confusion: Matrix  #: counts by true class and then by predicted class
+    clock: Clocked | None  #: times, events a day, and times that run backwards; None without times
+    #: by recall, its dispersion as FourRates finds it at the end, 1 for independent events
     dispersion: Mapping[str, float]
-    cycles: tuple[Cycle, ...]
+    season: Season | None  #: the season that errors follow, as `season="auto"` chooses it from the first events
     repeats: Repeats
-    scores: tuple[float, float] | None
-    threshold: float | None
-    arl: float
+    scores: tuple[float, float] | None  #: the lowest and the highest
+    threshold: float | None  #: the score from which on the prediction is positive
+    arl: float  #: the budget, in events between two false alarms
+    #: drifts that FourRates finds here with this budget; rates and mix are then those of several concepts together
     drifts: int
-    falls: tuple[Fall, ...]
-    said: tuple[str, ...]
+    falls: tuple[Fall, ...]  #: how soon falls of each size would be found
+    said: tuple[str, ...]  #: the automatic choices, in sentences
+    #: a sentence, if the labels disagree with the probabilities they were drawn with
     labelled_otherwise: str | None = None
 
     # The stream ----------------------------------------------------------------------------------------------
@@ -191,15 +123,11 @@ class Diagnosis:
     @property
     def problems(self) -> tuple[str, ...]:
         """Threats to the assumptions behind a budget, a sentence each, the most important first."""
-        drawn = () if self.labelled_otherwise is None else (self.labelled_otherwise,)
-        return (
-            *drawn,
-            *self._of_labels(),
-            *self._of_repeats(),
-            *self._of_order(),
-            *self._of_correlation(),
-            *self._of_cycles(),
-        )
+        part = "hour" if self.season == "day" else "weekday"
+        season = self.season and f"errors follow the {self.season}: keep a normal by {part} (season)"
+        asides = (self.labelled_otherwise, in_words(self.dispersion, self.drifts > 0), season)
+        drawn, clustered, seasonal = ([] if aside is None else [aside] for aside in asides)
+        return (*drawn, *self._of_labels(), *self._of_repeats(), *self._of_order(), *clustered, *seasonal)
 
     def _of_labels(self) -> list[str]:
         found = []
@@ -212,9 +140,9 @@ class Diagnosis:
         there = counts.sum(1) > 0
         if there.sum() == 1:
             only = names[int(there.argmax())]
-            found.append(f"one class only: every true label is {only}, so nothing can be said of the others")
+            found.append(f"one class only, every true label is {only}, so the others are unknown")
         elif scarce := [f"{names[i]} ({int(counts[i].sum())})" for i in np.flatnonzero(counts.sum(1) < FEW)]:
-            found.append(f"hardly any events of {', '.join(scarce)}: their recalls cannot be told yet")
+            found.append(f"hardly any events of {', '.join(scarce)}: their recalls are not yet known")
         guessed = counts.sum(0) > 0
         if guessed.sum() == 1:
             found.append(self._one_prediction(int(guessed.argmax()), names))
@@ -253,24 +181,6 @@ class Diagnosis:
             )
         if self.clock.unknown:
             found.append(f"{self.clock.unknown:,} events have no time")
-        return found
-
-    def _of_correlation(self) -> list[str]:
-        found = [] if (words := in_words(self.dispersion)) is None else [words]
-        if self.correlated:
-            told = ", ".join(f"{shortened(rate, 40)} {self.correlation[rate]:.2f}" for rate in self.correlated[:SHOWN])
-            found.append(f"errors follow errors of the same class: lag-1 correlation {told}")
-        return found
-
-    def _of_cycles(self) -> list[str]:
-        found = []
-        for cycle in self.cycles:
-            label = "" if cycle.place is None else shortened(str(self.labels[cycle.place]), 40)
-            if cycle.what == "share":
-                what = f"the share of {label} follows the {cycle.period}"
-            else:
-                what = f"the errors{label and f' on {label}'} follow the {cycle.period}"
-            found.append(f"{what}: {cycle.low:.1%} around {cycle.low_at}, {cycle.high:.1%} around {cycle.high_at}")
         return found
 
     # In full --------------------------------------------------------------------------------------------------
@@ -322,23 +232,17 @@ class Diagnosis:
                 "largest_step_back": float(clock.largest_step / np.timedelta64(1, "s")),
             }
         )
-        told = ("what", "period", "low", "high", "low_at", "high_at")
         return {
             **{
                 name: getattr(self, name) for name in ("events", "rows", "threshold", "arl", "alarms_a_month", "drifts")
             },
             **({} if self.streams is None else {"streams": self.streams}),
-            **{name: list(getattr(self, name)) for name in ("labels", "correlated", "problems", "said")},
+            **{name: list(getattr(self, name)) for name in ("labels", "problems", "said")},
             **times,
             "lacking": dict(self.lacking),
             "confusion": [list(row) for row in self.confusion],
-            "correlation": {rate: plain.finite(value) for rate, value in self.correlation.items()},
             "dispersion": {rate: plain.finite(value) for rate, value in self.dispersion.items()},
-            "cycles": [
-                {"label": None if cycle.place is None else self.labels[cycle.place]}
-                | {name: getattr(cycle, name) for name in told}
-                for cycle in self.cycles
-            ],
+            "season": self.season,
             "repeated_ids": self.repeats.ids,
             "repeated_rows": self.repeats.rows,
             "every_event_twice": self.repeats.twice_each,
@@ -347,7 +251,7 @@ class Diagnosis:
         }
 
     def _repr_html_(self) -> str:
-        """For notebooks: the sentences, and the table of falls."""
+        """The sentences and the table of falls, for notebooks."""
         from fourrates.report.notebook import page_part, table, text
 
         head, *lines = self.lines()

@@ -1,1 +1,1 @@
-"""The same detector where the events already are: Spark, Kafka."""
+"""The same detector inside Spark and Kafka, next to the events."""

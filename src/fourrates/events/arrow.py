@@ -69,7 +69,7 @@ def _check_sizes(messages: Any, max_rows: int, max_bytes: int) -> None:
 
 
 def _unpacked(meta: bytes, header: int, body: Any) -> int:
-    """The announced unpacked size of a batch's buffers: each begins with its own."""
+    """The announced unpacked size of a batch's buffers; each begins with its own."""
     vector = _follow(meta, _field(meta, header, 2))
     total = 0
     for at in range(struct.unpack_from("<I", meta, vector)[0]):

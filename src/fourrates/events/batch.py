@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fourrates.detectors.sampling import odds_codes, volumes
+from fourrates.events.rows import InputError
+
 COLUMNS = "truths", "preds", "rows", "times", "keys", "strata", "volumes", "versions"  # of a batch
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Raw columns: lists, NumPy or Arrow arrays, all of one length."""
+    """Raw columns, as lists, NumPy or Arrow arrays, all of one length."""
 
     data: Mapping[str, Any]
     source: str
@@ -69,6 +72,15 @@ class Batch:
     volumes: npt.NDArray[np.float64] | None = None
     versions: npt.NDArray[np.int64] | None = None
     version_names: Sequence[str | None] = ()
+
+    def sampled(self, probabilities: npt.NDArray[np.float32]) -> Batch:
+        """The same events, drawn for labelling with these probabilities, by the code of the prediction."""
+        if not probabilities.all():
+            at = int(np.argmin(probabilities.all(1)))
+            raise InputError(
+                f"{self.source}, row {self.rows[at]}: no probability of being labelled, while others have one"
+            )
+        return replace(self, strata=odds_codes(probabilities)[0], volumes=volumes(probabilities, self.preds))
 
     def take(self, which: Any) -> Batch:
         """Some events, by slice or by positions."""

@@ -1,4 +1,4 @@
-"""Times of one source: the first ones settle the epoch unit and the date order for all of it."""
+"""Times of one source. The first ones settle the epoch unit and the date order for all of it."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from fourrates.events.columns import (
     arrow_nulls,
     arrow_numbers,
     as_number,
+    checked_column,
     is_missing,
     item,
     listed_values,
     pyarrow,
 )
 from fourrates.events.dates import Order, as_iso, either_of, is_written, order_of
-from fourrates.events.rows import Mask
+from fourrates.events.rows import InputError, Mask
 from fourrates.labels import shown
 
 Times = npt.NDArray[np.datetime64]
 
 Unit = Literal["s", "ms", "us", "ns"]
 SIZES: dict[Unit, tuple[float, float]] = {"s": (0, 1e11), "ms": (1e11, 1e14), "us": (1e14, 1e17), "ns": (1e17, 1e20)}
-"""What numbers of a unit lie between, up to sign: seconds up to the year 5138, and nothing before 1973 in others."""
+"""The range of numbers of a unit, up to sign, seconds up to the year 5138, and nothing before 1973 in others."""
 MICROS: dict[Unit, float] = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
 NAT = np.datetime64("NaT", "us")
 FIRST, LAST = np.datetime64("0001-01-01"), np.datetime64("9999-12-31")
 WHOLE = re.compile(r"\s*[-+]?[0-9]+\s*")
-PLAIN_TIMES = re.compile(r"(?:\d{4}-\d\d-\d\d(?:[T ]\d\d(?::\d\d){0,2}(?:\.\d+)?)?Z?\n)*")
 
 
 class Clock:
@@ -50,18 +50,16 @@ class Clock:
         self.unit, self.dates = unit, dates
 
     def read(self, column: Any) -> tuple[Times, bool, Mask | None]:
-        """Times in microseconds, whether they carry a zone (and are in UTC then), and where the value is not a time."""
+        """Times in microseconds, whether they carry a zone (and are in UTC then), and the rows without a valid time."""
         if hasattr(column, "dictionary"):
-            return self._encoded(column)
+            with suppress(NotImplementedError):  # of text views
+                column = checked_column(column.dictionary_decode(), "", validate=False)
         kind = str(getattr(column, "type", ""))
         if kind.startswith(("timestamp", "date")):
             return _in_range(arrow_moments(column), getattr(column.type, "tz", None) is not None)
         if kind == "string":
-            pa = pyarrow("pyarrow")
-            try:  # ISO 8601 without a zone, all at once
-                return _in_range(arrow_moments(column.cast(pa.timestamp("us"))), False)
-            except pa.ArrowInvalid:
-                pass
+            if (found := _iso_times(column)) is not None:
+                return found
         elif kind.startswith(("int", "uint", "float", "double")):
             return self._epoch(arrow_numbers(column, 0 if "int" in kind else np.nan), arrow_nulls(column))
         if isinstance(column, np.ndarray) and column.dtype.kind == "M":
@@ -69,21 +67,6 @@ class Clock:
         if isinstance(column, np.ndarray) and column.dtype.kind in "iuf":
             return self._epoch(column, None)
         return self._listed(listed_values(column))
-
-    def _encoded(self, column: Any) -> tuple[Times, bool, Mask | None]:
-        """Times of a dictionary, decoded in row order."""
-        known = listed_values(column.dictionary)
-        used, first, positions = np.unique(
-            arrow_numbers(column.indices.cast("int64"), len(known)), return_index=True, return_inverse=True
-        )
-        rank = np.argsort(first)
-        rank = rank[used[rank] < len(known)]
-        values, utc, wrong = self._listed([known[at] for at in used[rank].tolist()])
-        places = np.full(used.size, rank.size)
-        places[rank] = np.arange(rank.size)
-        positions = places[positions]
-        bad = None if wrong is None else np.append(wrong, False)[positions]
-        return np.append(values, NAT)[positions], utc, bad
 
     def _epoch(self, values: npt.NDArray[Any], gone: Mask | None) -> tuple[Times, bool, Mask | None]:
         """Numbers since 1970 as times; sizes that suggest another unit are invalid."""
@@ -112,13 +95,13 @@ class Clock:
         if {*map(type, values)} == {int}:
             with suppress(OverflowError):  # beyond 64 bits
                 return self._epoch(np.array(values, np.int64), None)
-        if (plain := _plain_times(values)) is not None:
-            return plain
+        if (found := _iso_times(values)) is not None:
+            return found
         if written := [value for value in values if is_written(value)]:
             self.dates = self.dates or order_of(written)
             values = [as_iso(value, self.dates) for value in values]
-            if (plain := _plain_times(values)) is not None:
-                return plain
+            if (found := _iso_times(values)) is not None:
+                return found
         micros = np.full(len(values), NAT)
         numbers = np.full(len(values), np.nan)
         exact: dict[int, int] = {}
@@ -169,24 +152,17 @@ def _in_range(moments: Times, utc: bool) -> tuple[Times, bool, Mask | None]:
     return np.where(bad, NAT, np.where(bad, FIRST, moments).astype("M8[us]")), utc, bad
 
 
-def _plain_times(values: list[Any]) -> tuple[Times, bool, Mask | None] | None:
-    """Times all written alike, without a zone or all with a Z, which NumPy reads at once."""
-    if not values or not all(
-        isinstance(value, str) and len(value) >= 10 and value[4] == "-" == value[7] for value in values
-    ):
+def _iso_times(texts: Any) -> tuple[Times, bool, Mask | None] | None:
+    """Text in ISO 8601, all with a zone or all without one, which Arrow reads at once; None for anything else."""
+    if isinstance(texts, list) and {*map(type, texts)} != {str}:
         return None
-    utc = values[0].endswith("Z")
-    if utc != all(value.endswith("Z") for value in values):
-        return None
-    if not PLAIN_TIMES.fullmatch("\n".join([*values, ""])):  # zones NumPy would read with a warning
-        return None
-    text = np.array([value.removesuffix("Z") for value in values])
-    if any(np.char.find(text, sign, 10).max() >= 0 for sign in ("Z", "+", "-")):
-        return None
-    try:
-        return _in_range(text.astype("M8[us]"), utc)
-    except ValueError:
-        return None
+    with suppress(InputError, UnicodeEncodeError):  # without pyarrow, or broken text: one at a time
+        pa = pyarrow("pyarrow")
+        texts = pa.array(texts, pa.string()) if isinstance(texts, list) else texts
+        for zone in (None, "UTC"):
+            with suppress(pa.ArrowInvalid):
+                return _in_range(arrow_moments(texts.cast(pa.timestamp("us", zone))), zone is not None)
+    return None
 
 
 def _moment(value: Any) -> tuple[np.datetime64, bool] | None:

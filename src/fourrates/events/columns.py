@@ -1,6 +1,6 @@
-"""Columns of any transport: checks before conversion, distinct values, numbers.
+"""Columns of any transport, with checks before conversion, distinct values, numbers.
 
-A column is a list, a NumPy array or an Arrow array. Only the types listed here are converted: some others crash
+A column is a list, a NumPy array or an Arrow array. Only the types listed here are converted, as some others crash
 pyarrow, and the rest have no meaning as a label, a score or a time.
 """
 
@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from fourrates.events.rows import InputError, Mask
 from fourrates.labels import plain, shown
+from fourrates.lazy import install
 
 COMMA = re.compile(r"[-+]?\d*,\d+")  # a number with a decimal comma
 ARROW_FLOATS = {"halffloat": "f2", "float": "f4", "double": "f8"}  # integers have NumPy's names
@@ -39,13 +40,13 @@ def pyarrow(module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise InputError("reading files needs pyarrow: pip install 'fourrates[io]'") from None
+        raise InputError(f"reading files needs pyarrow: {install('io')}") from None
 
 
 def checked_column(column: Any, name: str, validate: bool = True) -> Any:
     """A column of a supported type, in a form that is quick to read; an InputError names an unsupported one.
 
-    With `validate` every value of an Arrow array is checked: a wrong offset could read any memory.
+    With `validate` every value of an Arrow array is checked, as a wrong offset could read any memory.
     """
     if isinstance(column, list | tuple):
         return column if isinstance(column, list) else list(column)
@@ -180,12 +181,12 @@ def distinct(column: Any, most: int = 9, look: int = 10_000) -> list[Any]:
 
 
 def single_letters(column: Any) -> npt.NDArray[np.uint8] | None:
-    """The bytes of a column of one-letter strings without gaps: the common case of 0 and 1 as text."""
+    """The bytes of a column of one-letter strings without gaps, the common case of 0 and 1 as text."""
     if str(getattr(column, "type", "")) != "string" or column.null_count or not len(column):
         return None
     _, offsets, data = column.buffers()
     edges = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
-    # One byte for each string on average, and none is empty: one byte each.
+    # One byte for each string on average, and none is empty, so one byte each.
     if data is None or edges[-1] - edges[0] != len(column) or not (edges[1:] > edges[:-1]).all():
         return None
     return np.frombuffer(data, np.uint8)[edges[0] : edges[-1]]
@@ -207,7 +208,7 @@ def arrow_numbers(array: Any, missing: float) -> npt.NDArray[Any]:
 
 
 def arrow_nulls(array: Any) -> Mask | None:
-    """Where an Arrow array has nulls; None if nowhere."""
+    """The nulls of an Arrow array; None without any."""
     if not array.null_count:
         return None
     return np.from_dlpack(array.is_null().cast("uint8")).view(np.bool_)
@@ -265,7 +266,7 @@ def _distinct_in_list(column: list[Any]) -> tuple[list[Any], npt.NDArray[Any], M
 
 
 def _close_integers(column: npt.NDArray[Any]) -> tuple[list[Any], npt.NDArray[Any], None]:
-    """The same, counting instead of sorting: keys are mostly small numbers."""
+    """The same, counting instead of sorting, as keys are mostly small numbers."""
     lowest = column.min()
     above = column.astype(np.int64) - int(lowest) if column.dtype != np.uint64 else (column - lowest).astype(np.int64)
     there = np.bincount(above) > 0
@@ -280,7 +281,7 @@ def _missing_apart(values: list[Any], positions: Any, gone: Mask | None) -> tupl
 
 
 def numbers(column: Any) -> tuple[npt.NDArray[np.float64], Mask | None, Mask | None, str | None]:
-    """A score column: numbers, where one is missing, where a value is not a number, and the first decimal comma."""
+    """A score column as numbers, the rows without one, the rows that are not a number, and the first decimal comma."""
     if isinstance(column, list) and {*map(type, column)} <= {float, int}:
         with suppress(OverflowError):
             column = np.array(column, np.float64)
@@ -318,7 +319,7 @@ def as_number(value: Any) -> float | None:
 
 
 def json_number(text: str) -> float:
-    """A JSON number with a fraction or an exponent: msgspec takes 10 us for 1e308, Python 0.4."""
+    """A JSON number with a fraction or an exponent, as msgspec takes 10 us for 1e308, Python 0.4."""
     value = float(text)
     if value - value != 0.0:
         raise ValueError("a number out of range")

@@ -1,6 +1,6 @@
 """Dates as people write them: 01.09.2026, day first, and 09/13/2026, whose order the column itself must show.
 
-With dots the day is first. With slashes it may be the day or the month: the first part above 12 settles the order for
+With dots the day is first. With slashes it may be the day or the month; the first part above 12 settles the order for
 the whole source, and until then a date is left as it is.
 """
 
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Literal
 
-Order = Literal["day", "month"]  # which comes first
+Order = Literal["day", "month"]  # which is first
 
 WRITTEN = re.compile(
     r"\s*(\d{1,2})([./])(\d{1,2})\2(\d{4})(?:[T ,]\s{0,3}(\d{1,2})(:\d\d(?::\d\d(?:\.\d{1,9})?)?)(Z?))?\s*"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fourrates.detectors.sampling import LARGEST, codes_of_ratios
+from fourrates.detectors.sampling import LARGEST, OwnFirst, odds_codes
 from fourrates.events.batch import Batch, Table
 from fourrates.events.clock import Clock, Unit, problem_of_time
 from fourrates.events.columns import checked_column, distinct_values, either, is_missing, item, numbers
@@ -25,13 +25,13 @@ Codes = npt.NDArray[np.uint16]
 By = str | Sequence[str] | None  # the columns whose values, together, make segments
 
 LONGEST_KEY = 200  # characters
-STRATA = 24  # in a column of strata: small whole numbers
+STRATA = 24  # in a column of strata, small whole numbers
 KEYS = str, int, float, bool  # besides dates
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which column holds what; one that is None is inferred, or absent.
+    """The columns by role; one that is None is inferred, or absent.
 
     `dates` is the order of dates that are not ISO 8601: "day" first (01.09.2026) or "month" first. `unit` is that of
     numbers since 1970: "s", "ms", "us" or "ns". Both are inferred from the first times if None. `extra` names further
@@ -95,7 +95,7 @@ class Reading:
     utc: bool = False  # whether times carry a zone
     strata: Codes | None = None
     versions: tuple[list[Any], npt.NDArray[np.int64]] | None = None  # distinct versions, and the position of each row's
-    volumes: npt.NDArray[np.float64] | None = None
+    drawn: OwnFirst | None = None  # probabilities of being labelled
     scores: npt.NDArray[np.float64] | None = None
     with_comma: str | None = None  # the first score with a decimal comma
 
@@ -142,15 +142,17 @@ class Door:
         """The events among the rows; an InputError names the first bad row if it rejects them."""
         if self.bad == "reject" and (first := reading.bad.first) is not None:
             raise InputError(f"{table.place(first.row)}: {first.problem}")
-        assert reading.truths is not None
         assert reading.preds is not None
         kept = reading.bad.kept
-        columns = reading.truths, reading.preds, table.rows, reading.times, reading.strata, reading.volumes
-        truths, preds, rows, times, strata, volumes = (
-            own if kept is None or own is None else own[kept] for own in columns
-        )
+        alike = reading.preds if reading.truths is None else reading.truths  # of predictions alone nobody reads them
+        columns = alike, reading.preds, table.rows, reading.times, reading.strata
+        truths, preds, rows, times, strata = (own if kept is None or own is None else own[kept] for own in columns)
         keys, versions = self.named_keys(reading), self.named_versions(reading)
-        return Batch(truths, preds, table.source, rows, times, keys, strata, volumes, versions, self.versions)  # type: ignore[arg-type]
+        made = Batch(truths, preds, table.source, rows, times, keys, strata, None, versions, self.versions)  # type: ignore[arg-type]
+        if reading.drawn is None:
+            return made
+        drawn = OwnFirst(reading.drawn.pairs if kept is None else reading.drawn.pairs[kept])
+        return made.sampled(drawn.by_class(made.preds))
 
     def remember(self, names: list[Any], versions: list[str]) -> None:
         """Restore the numbering of keys and versions of an earlier door."""
@@ -199,7 +201,7 @@ class Door:
             found.versions = check_keys(data[columns.version], columns.version, found.bad)
         if columns.stratum is not None:
             self._strata(data[columns.stratum], columns.stratum, found)
-        if columns.drawn and found.preds is not None:
+        if columns.drawn:
             self._drawn([data[name] for name in columns.drawn], found)
         if columns.time is not None:
             column, name = data[columns.time], columns.time
@@ -232,15 +234,15 @@ class Door:
         found.bad.add(gone, name, "missing", partial(missing_problem, name))
         with np.errstate(invalid="ignore"):
             sound = (values >= 0) & (values < STRATA) & (values == np.floor(values))
-        describe = f"{{}} in column {{!r}} is not a stratum: a whole number from 0 to {STRATA - 1}".format
+        describe = f"{{}} in column {{!r}} is not a stratum, a whole number from 0 to {STRATA - 1}".format
         stray = either(wrong, ~sound if gone is None else ~sound & ~gone)
         found.bad.add(stray, name, "bad_stratum", lambda row: describe(shown(item(column, row)), name))
         found.strata = np.where(sound, values, 0).astype(np.uint16)
 
     def _drawn(self, columns: Sequence[Any], found: Reading) -> None:
-        """The probabilities with which events were drawn: as predicted, and otherwise."""
-        pair, sound = [], np.ones(found.size, np.bool_)
-        for column, name in zip(columns, self.columns.drawn, strict=True):
+        """The probabilities with which events were drawn, as predicted, and otherwise."""
+        pairs, sound = np.ones((found.size, 2), np.float32), np.ones(found.size, np.bool_)
+        for side, (column, name) in enumerate(zip(columns, self.columns.drawn, strict=True)):
             values, gone, wrong, _ = numbers(column)
             found.bad.add(gone, name, "missing", partial(missing_problem, name))
             with np.errstate(invalid="ignore"):
@@ -248,12 +250,12 @@ class Door:
             stray = either(wrong, ~fine if gone is None else ~fine & ~gone)
             describe = partial("{1} in column {0!r} is not a probability above 0 and up to 1".format, name)
             found.bad.add(stray, name, "bad_probability", lambda row, c=column, d=describe: d(shown(item(c, row))))  # type: ignore[misc]
+            np.copyto(pairs[:, side], values, "same_kind", where=fine)
             sound &= fine
-            pair.append(np.where(fine, values, 1.0))
-        found.volumes = np.where(sound, 1 / pair[0], np.inf)
-        found.strata, far = codes_of_ratios((pair[0] / pair[1]) ** np.where(found.preds == 1, 1, -1))
         far_apart = f"one probability is more than {LARGEST:.0f} times the other"
-        found.bad.add(far & sound, self.columns.drawn[1], "bad_probability", lambda row: far_apart)
+        found.bad.add(odds_codes(pairs)[1], self.columns.drawn[1], "bad_probability", lambda row: far_apart)
+        pairs[~sound] = 0
+        found.drawn = OwnFirst(pairs)
 
     def _keys(self, columns: Sequence[Any], found: Reading) -> None:
         """The values that make segments; for several columns, the combinations that occur."""
@@ -319,7 +321,7 @@ def key_name(value: Any) -> str:
 
 
 def is_key(value: Any) -> bool:
-    """Whether a value can be a key: text, a number, a truth value or a date, not too long."""
+    """Whether a value can be a key, that is text, a number, a truth value or a date, not too long."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value.bit_length() <= 3 * LONGEST_KEY
     return isinstance(value, (*KEYS, Decimal, date)) and len(str(value)) <= LONGEST_KEY

@@ -44,7 +44,7 @@ class LabelEncoder:
         return is_missing(value) and self.labels.read(value) < 0
 
     def encode(self, column: Any) -> tuple[Codes, Mask | None]:
-        """Codes of a checked column, and where the value is missing (None: nowhere)."""
+        """Codes of a checked column, and the rows without a value (None if there are none)."""
         if isinstance(column, list):
             return self._encode_list(column)
         if isinstance(column, np.ndarray) and column.dtype.kind in "biu" and self.is_small:
@@ -86,7 +86,7 @@ class LabelEncoder:
                     code = int(UNKNOWN)
                 else:
                     code = -1 if self.is_missing(value) else self.code(value)
-                    # Only labels are cached: other numbers could be chosen so that their hashes collide.
+                    # Only labels are cached, as other numbers could be chosen so that their hashes collide.
                     if code != UNKNOWN and len(cache) < CACHED and value == value:
                         cache[value] = code
                     elif code == UNKNOWN and len(others) < FEW:

@@ -1,4 +1,4 @@
-"""Columns from the logs of model servers: requests and responses by the protocols V1 and V2, and Seldon's own.
+"""Columns from the logs of model servers, requests and responses by the protocols V1 and V2, and Seldon's own.
 
 V1 has rows (``instances``, ``predictions``) or an object of columns (``inputs``, ``outputs``); V2 has tensors, whose
 first dimension is the row; Seldon has one matrix (``data``).
@@ -70,7 +70,7 @@ def _in_shape(name: str, data: list[Any], shape: Any) -> list[Any]:
     if len(shape) > 1 and data and not isinstance(data[0], list) and len(data) == rows * width:
         return [data[start : start + width] for start in range(0, len(data), width)]
     if len(data) != rows:
-        raise InputError(f"{name} has {len(data):,} values where its shape {shape!s:.80} has {rows * width:,}")
+        raise InputError(f"{name} has {len(data):,} values, but its shape {shape!s:.80} has {rows * width:,}")
     return data
 
 
@@ -92,10 +92,10 @@ def _of_seldon(data: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 
 def predictions(columns: Mapping[str, Sequence[Any]], name: str | None, labels: Labels) -> tuple[str, list[Any]]:
-    """The predictions, as ``pred`` (labels) or ``score``: from the named column, or the first one.
+    """The predictions, as ``pred`` (labels) or ``score``, from the named column, or the first one.
 
-    A row of one value is that value. A row with a number for each label holds probabilities in the order of `labels`:
-    with two labels, the score is the positive one's; with more, the prediction is the likeliest.
+    A row of one value is that value. A row with a number for each label holds probabilities in the order of `labels`.
+    With two labels, the score is the positive one's; with more, the prediction is the likeliest.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def scalars(values: Sequence[Any]) -> list[Any]:
 
 
 def row_ids(id: str, rows: int) -> list[str]:
-    """The ids of a request's rows: its own id, or ``ID/0``, ``ID/1`` and so on for several."""
+    """The ids of a request's rows, its own id, or ``ID/0``, ``ID/1`` and so on for several."""
     return [id] if rows == 1 else [f"{id}/{row}" for row in range(rows)]
 
 

@@ -1,4 +1,4 @@
-"""Bad rows: how many, which, and why; a sentence only for those asked for."""
+"""Bad rows: how many, which, and why; a sentence only on request."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 Mask = npt.NDArray[np.bool_]
 
 Bad = Literal["reject", "skip", "keep"]
-"""What a bad row does: reject its batch; be left out and counted; or that, and be handed on with its reason."""
+"""A bad row rejects its batch, is left out and counted, or also handed on with its reason."""
 BAD: tuple[Bad, ...] = get_args(Bad)
 SHOWN = 20  # bad rows that are described
 UNLABELLED = "unlabelled"
@@ -35,6 +35,12 @@ class NoColumn(InputError):
         self.name = name
 
 
+class TooFewClasses(InputError):
+    """The data does not show two classes yet."""
+
+    __module__ = "fourrates.io"
+
+
 def check_bad(bad: str) -> None:
     """Raise unless this is a policy for bad rows."""
     if bad not in BAD:
@@ -43,7 +49,7 @@ def check_bad(bad: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A row that cannot be used: its position, the column at fault, a code for the problem, and a sentence."""
+    """A row that cannot be used, with its position, the column at fault, a code for the problem, and a sentence."""
 
     row: int
     column: str
@@ -62,7 +68,7 @@ class BadRows:
         self._kinds: list[tuple[Mask, str, str, Callable[[int], str]]] = []
 
     def add(self, mask: Mask | None, column: str, code: str, describe: Callable[[int], str]) -> None:
-        """Note the rows of a mask (None: none) that have no problem yet; `describe` explains one."""
+        """Note the rows of a mask (None for none) that have no problem yet; `describe` explains one."""
         if mask is None or not mask.any():
             return
         new = mask & ~self.mask
@@ -105,7 +111,7 @@ class BadRows:
         return next(self.several(1), None)
 
     def several(self, most: int = SHOWN, unlabelled: bool = False) -> Iterator[BadRow]:
-        """The first bad rows, in order; with unlabelled ones if asked for."""
+        """The first bad rows, in order; with unlabelled ones on request."""
         wanted = np.flatnonzero(self.mask) if unlabelled else self.rejected_rows()
         return (self[row] for row in wanted[:most].tolist())
 

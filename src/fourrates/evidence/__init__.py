@@ -1,1 +1,1 @@
-"""Evidence for a change: what FourRates looks for, since when, and with which precisions."""
+"""Evidence for a change, with its alternatives, its start, and the precisions that moved."""

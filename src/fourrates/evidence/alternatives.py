@@ -1,11 +1,11 @@
-"""Which changes FourRates looks for: steps and weights, by the known rate and its number of observations.
+"""The changes FourRates looks for, as steps and weights, by the known rate and its number of observations.
 
-A change is worth looking for if it can be found within some tenth of the budget, and within about as many observations
-as the rate is known from. So steps are placed by the time it takes to find them, from 15 observations up to that, and
-share the budget accordingly. A step of 0.14 in log-odds takes 9,000 observations at a rate of 0.9, and 800,000 at
-0.999, where it gets no share of the budget.
+A change is worth looking for if it can be found within some tenth of the budget, and within about the number of
+observations the rate is known from. So steps are placed by the time it takes to find them, from 15 observations up to
+that, and share the budget accordingly. A step of 0.14 in log-odds takes 9,000 observations at a rate of 0.9, and
+800,000 at 0.999, and there it gets no share of the budget.
 
-The table is a function of the past, so using it changes nothing in the theorem (see docs/mathematics.md): all weights
+The table is a function of the past, so using it changes nothing in the theorem (see docs/mathematics.md). All weights
 sum to at most one at every event.
 """
 
@@ -51,9 +51,9 @@ QUORUM = 16.0  # observations from which a class counts in a joint change
 def alternatives(
     classes: int, arl: float, lag: float, sides: Sides, budget: float = 1.0, rates: int | None = None
 ) -> npt.NDArray[np.float32]:
-    """Steps and weights for each rate and number of observations: float32, rates x octaves x 3 x 3 x lanes.
+    """Steps and weights for each rate and number of observations, as float32, rates x octaves x 3 x 3 x lanes.
 
-    Steps in log-odds, their exponentials less one, and weights: for the lanes of a recall alone, and for the first and
+    Steps in log-odds, their exponentials less one, and weights, for the lanes of a recall alone, and for the first and
     the second class in a joint change (the same for more than two classes). A rate is updated when observations have
     grown by the part `lag`; `budget` is the part of it that all these have. With `rates`, only that many recalls are
     watched, each alone.

@@ -20,6 +20,7 @@ LANES, SIZES, STEPS, BLOCKS, LEVELS, UNITS, SMALLEST, PERIOD, RECENT, ODDS, ALON
 )
 FLAGS, OPEN = HEAD_NUMBERS["FLAGS"], HEAD_NUMBERS["OPEN"]
 NOTHING = 1e-37  # about the smallest float of four bytes; below, rounding loses evidence before its age
+ROUNDED = 1 / (2 * UNITS) + 1e-3  # of an observation, by which a block may exceed what it holds
 
 
 class CheckedRules(EvidenceRules):
@@ -62,7 +63,7 @@ class CheckedRules(EvidenceRules):
                 self._check_confusions(ones)
 
     def _check_numbers(self, found: Any) -> None:
-        """Check every part of a record by itself."""
+        """Check every part of a record alone."""
         for name in found.dtype.names:
             inner = found[name].dtype.names
             for value in [found[name]] if inner is None else [found[name][part] for part in inner]:
@@ -78,12 +79,12 @@ class CheckedRules(EvidenceRules):
             return
         dispersion = found["dispersion"]
         squares = dispersion["squares"]
-        # An accepted value stays acceptable: four-byte floats as large as these do not grow by a further block.
+        # An accepted value stays acceptable, because four-byte floats as large as these do not grow by a further block.
         if (squares < 0).any() or (squares > 1e34).any():
             raise ValueError("dispersion of no stream")
 
     def _check_counts(self, ones: Any) -> None:
-        """Counts agree: events, those since the restart, observations of each class, and the reference."""
+        """Counts agree, those of events, those since the restart, observations of each class, and the reference."""
         events = (ones["head"]["events"] >> FLAGS).astype(np.int64)[:, None]
         counts, recall, taken = ones["counts"], ones["recall"], ones["shared"]["taken"][:, None]
         n, right = recall["n"], recall["ones"]
@@ -128,9 +129,9 @@ class CheckedRules(EvidenceRules):
         if self.strata == 1:
             counted.append((recall, phase))
         else:
-            stray |= (np.abs(recall["block"]) > (phase % SMALLEST + 1e-3) * self.estimate).any()
+            stray |= (np.abs(recall["block"]) > (phase % SMALLEST + ROUNDED) * self.estimate).any()
         at = events % SMALLEST * self.estimate
-        stray |= (np.abs(shared["residual"]) > (at + 1e-3) * self.estimate).any() or (
+        stray |= (np.abs(shared["residual"]) > (at + ROUNDED) * self.estimate).any() or (
             (shared["block"] < 0) | (shared["block"] > at)
         ).any()
         stray |= ((shared["variance"] < 0) | (shared["variance"] > 0.25 + 1e-6)).any()
@@ -182,7 +183,7 @@ class CheckedRules(EvidenceRules):
         if not (np.abs(recall["offset"]) <= 40 * (self.strata > 1)).all():
             raise ValueError("a level that is too far from the mean of the strata")
         if self.sampled:
-            self._check_sample(ones["sample"])
+            self._check_sample(ones)
         if self.strata == 1 or self.sampled:
             return
         stratum, events = ones["stratum"], (ones["head"]["events"] >> FLAGS).astype(np.int64)
@@ -193,8 +194,16 @@ class CheckedRules(EvidenceRules):
         if stray:
             raise ValueError("strata of no stream")
 
-    def _check_sample(self, sample: Any) -> None:
-        """The weight of sampled observations is possible."""
+    def _check_sample(self, ones: Any) -> None:
+        """The weight of sampled observations is possible, and the variance of their blocks."""
+        sample, spread = ones["sample"], ones["spread"]
+        begun, most = spread["begun"], 0.2501 * (SMALLEST << np.arange(LEVELS))
+        started = ones["head"]["events"] >> FLAGS > 0
+        wrong = ~((begun >= 0) & (begun <= 1.001)).all(1) | (started & (begun[:, -1] < 0.999 / self.classes))
+        for variance, largest in ((spread["block"], most[0]), (spread["first"], most)):
+            wrong |= ~((variance >= 0) & (variance <= largest)).reshape(len(ones), -1).all(1)
+        if wrong.any():
+            raise ValueError("blocks of no sample")
         n, volume, given = sample["n"], sample["volume"], sample["given"]
         stray = ~((n >= 0) & (n < 1e15) & (given >= 0) & (given < 1e15) & (volume >= 0) & (volume < 1e15)) | ~(
             np.abs(sample["odds"]) <= self.strata // 2
@@ -271,7 +280,7 @@ class CheckedRules(EvidenceRules):
             totals = evidence.sum(-1)
             lanes = [name for name in ("evidence", "age", "seen", "right") if name in found.dtype.names]
             if any(found[name][..., ~watched].any() for name in lanes):
-                raise ValueError("evidence for what is not watched")
+                raise ValueError("evidence for a lane that is not watched")
             if (evidence > self.most).any():
                 raise ValueError("evidence beyond the alarm")
             if (found["age"] > 1.01 * seen[..., None] * (evidence + NOTHING)).any():
@@ -286,12 +295,12 @@ class CheckedRules(EvidenceRules):
 
 
 def _are_shares(shares: Any) -> Any:
-    """Whether these can be shares as a report has them: value, bounds, observations."""
+    """Whether these can be the value, bounds and observations of shares in a report."""
     value, lower, upper, n = (shares[..., i].astype(np.float64) for i in range(4))
     return (lower >= 0) & (lower <= value) & (value <= upper) & (upper <= 1) & (n >= 0) & (n < 1e15)
 
 
-# The parts of a record, field by field as in the kernel: a type, the names that have it, and how many of each.
+# The parts of a record, field by field as in the kernel, with a type, the names that have it, and how many of each.
 LAYOUT = {
     "head": "i8 key last; u8 events since",
     "recent": "u2 n ones last_n last_ones",
@@ -306,6 +315,7 @@ LAYOUT = {
     "u1 condition direction settled; i1 opened; f4 weight*SIZES",
     "episode": "i8 at; u4 since started first last; f4 evidence known mixed*2*3",
     "sample": "f8 n ones volume; f4 recent_n recent_ones last_n last_ones given odds; u2 known",
+    "spread": "f4 begun block first*LEVELS",
     "stratum": "u4 n ones; f4 base next_refresh_n",
     "cell": "u4 hits last began began_n began_hits; f4 base evidence*STEPS; u4 pair_n pair_m; f4 pair*STEPS",
     "swap": "u2 truth pred; u4 spare; f4 shares*2*4",
@@ -331,7 +341,7 @@ def _dtype(classes: int, watch_mix: bool, watch_joint: bool, strata: int, watch_
     fields += [("look", _part("look"), classes), ("episode", _part("episode"))]
     fields += [("confusion", "i8", matrix), ("change", "f4", (classes, 2, 4))]
     if not strata:
-        fields.append(("sample", _part("sample"), classes))
+        fields += [("sample", _part("sample"), classes), ("spread", _part("spread"), classes + 1)]
     if strata > 1:
         fields.append(("stratum", _part("stratum"), (classes, strata)))
     if watch_confusions:

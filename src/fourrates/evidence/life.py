@@ -1,4 +1,4 @@
-"""The life of a drift: an alarm opens it, a second look confirms or withdraws it, and it ends.
+"""The life of a drift. An alarm opens it, a second look confirms or withdraws it, and it ends.
 
 The kernel stops when there is something to decide, either enough evidence for a change or the result of a look. This
 module decides. :data:`LIFE` is all of it as a table; the code below looks its transitions up there, the tests follow
@@ -32,7 +32,7 @@ from fourrates.evidence.report import (
 from fourrates.evidence.rules import LEAST_HISTORY, FourRatesRules
 from fourrates.findings import Condition, Direction, Drift, Finding, Kind, RateChange, Share
 from fourrates.kernel.evidence import NUMBERS
-from fourrates.record import ALARMED, DRIFT, DRIFTED, GROUP, LOOK, OPEN, SHIFT, WARNED
+from fourrates.record import ALARMED, DRIFT, DRIFTED, LOOK, OPEN, SHIFT, WARNED
 
 NORMAL: Condition = "normal"
 UNCONFIRMED: Condition = "unconfirmed"
@@ -52,7 +52,7 @@ class Step(NamedTuple):
     finding: Kind | None
 
 
-# The states of a rate, and its events: an alarm that names it, a decision of the look at it, or a person's.
+# The states of a rate, and its events, such as an alarm that names it, a decision of the look at it, or a person's.
 LIFE: dict[tuple[Condition, str], Step] = {
     (NORMAL, "alarm"): Step(UNCONFIRMED, "drift"),
     (NORMAL, "alarm, normal unknown"): Step(NORMAL, "drift"),
@@ -413,7 +413,7 @@ class Life:
         """Clear the evidence and the counts since the alarm; rates stay known under "hold", dispersion always."""
         record = self._record
         recall, shared, look = record["recall"], record["shared"], record["look"]
-        record["head"]["since"] &= np.uint64((1 << GROUP) - 1)
+        record["head"]["since"] = 0
         record["head"]["events"] &= ~np.uint64(WARNED)
         record["counts"][:] = 0
         if self._rules.sampled:

@@ -1,4 +1,4 @@
-"""The evidence of all steps of FourRates for a change: since when, and the rate before it and since.
+"""The evidence of all steps of FourRates for a change, giving its start and the rate before and since.
 
 Every step has its own view of when the change began and of the observations since. Its part of the evidence is the
 probability of its view, so together they are a mixture, whose quantiles are the intervals. So a change that a large
@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 TAIL = 0.05  # on either side of an interval
 EARLIER, LATER = 2.0, 1.6  # nats of information by which the true start scatters on either side of a step's own
 WIDER = 1.3  # the rate since a start that is itself uncertain scatters as if dispersion were larger by this
-LOGISTIC = DEVIATIONS / math.log(1 / TAIL - 1)  # the scale of a logistic law whose tails begin where a normal law's do
+LOGISTIC = DEVIATIONS / math.log(1 / TAIL - 1)  # of a logistic law whose tails begin with a normal law's
 
 
 def started_between(weights: Floats, starts: Floats, information: Floats, gap: float = 0.0) -> tuple[float, float]:
@@ -37,7 +37,7 @@ def started_between(weights: Floats, starts: Floats, information: Floats, gap: f
 
 
 def share(weights: Floats, ones: Floats, n: Floats, dispersion: float) -> Share:
-    """A rate seen by each step as `ones` out of `n`: that of the likeliest step, with the interval of all."""
+    """A rate seen by each step as `ones` out of `n`, that of the likeliest step, with the interval of all."""
     best = int(weights.argmax())
     if n[best] <= 0:
         return Share.of(0.0, 0.0)

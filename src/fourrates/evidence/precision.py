@@ -1,4 +1,4 @@
-"""Why a precision moved: with a recall, with the class mix, or with both.
+"""Why a precision moved, with a recall, with the class mix, or with both.
 
 Given the true classes, a classifier is described by its recalls; ppv and npv follow from them and the share of
 positives. So a change of a precision is split into the effect of the recalls and that of the mix.

@@ -1,4 +1,4 @@
-"""Findings from the record of FourRates: a drift, a class-mix shift, and each rate now.
+"""Findings from the record of FourRates, such as a drift, a class-mix shift, and each rate now.
 
 A drift is written into the episode of its record and read back from there. So the alarm, and the open drift of a
 detector that was saved and loaded, report the same numbers.
@@ -19,7 +19,7 @@ from fourrates.evidence.precision import Mixed, moved
 from fourrates.evidence.rules import FourRatesRules
 from fourrates.findings import ConfusionChange, Direction, Drift, RateChange, Share, Shift
 from fourrates.kernel.evidence import NUMBERS
-from fourrates.record import FLAGS, GROUP
+from fourrates.record import FLAGS
 
 STEPS = NUMBERS["STEPS"]
 MIX_ERRORS = 3.0  # standard errors from which the class mix counts as moved with the recalls
@@ -41,7 +41,7 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A recall that moved: its `n` observations since then, `right` of them right; before and after it."""
+    """A recall that moved, with its `n` observations since then, `right` of them right; before and after it."""
 
     cls: int
     way: int
@@ -86,9 +86,9 @@ def read_alarm(rules: FourRatesRules, record: Any, memory: Any) -> Alarm:
     if rules.watch_confusions:
         cells = rules.confused(memory, np.flatnonzero(record["recall"]["moved"] == 0).tolist())
         verdict, confusion, began = _confused(rules, record, cells, verdict)
-        total = total if total >= rules.threshold else max(total + float(cells.max()), rules.threshold)
+        total = total if total >= rules.threshold else total + float(cells.max())
     at = events_of(record) - 1
-    since = (int(record["head"]["since"]) >> GROUP) - 1
+    since = int(record["head"]["since"]) - 1
     taken = int(record["shared"]["taken"])
     own = verdict.owner >= 0
     finder = record["recall"][verdict.owner] if own else record["joint"] if verdict.mix_way else record["shared"]
@@ -115,7 +115,7 @@ def read_alarm(rules: FourRatesRules, record: Any, memory: Any) -> Alarm:
         started=started,
         first=min(max(restarted, math.floor(low)), started),
         last=max(min(at, math.ceil(high)), started),
-        evidence=total,
+        evidence=max(total, rules.threshold),  # by which it counts, if all lanes show a little less
         moved=_consistent(found),
         direction=None if own else verdict.first // verdict.lanes,
         weights=weights,
@@ -128,7 +128,7 @@ def read_alarm(rules: FourRatesRules, record: Any, memory: Any) -> Alarm:
 def _confused(
     rules: FourRatesRules, record: Any, found: onset.Floats, verdict: Verdict
 ) -> tuple[Verdict, tuple[int, int] | None, int | None]:
-    """If a single confusion has most of the evidence: its hypothesis, the confusion, and the event it began with."""
+    """If a single confusion has most of the evidence, its hypothesis, the confusion, and the event it began with."""
     own = verdict.owner >= 0
     lanes = record["recall"][verdict.owner]["evidence"] if own else record["shared"]["evidence"]
     most = float(lanes[verdict.first : verdict.first + verdict.lanes].sum())

@@ -1,4 +1,4 @@
-"""What FourRates watches, as numbers, with the measurements behind each constant; the kernel has arithmetic only."""
+"""The rules of FourRates as numbers, with the measurements behind each constant; the kernel has arithmetic only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ Mix = Literal["report", "alarm", "ignore"]
 STEPS = (0.14, 0.25, 0.44, 0.78, 1.38, 2.45)  # of a class share in log-odds; see alternatives.py for recalls
 STEP_WEIGHTS = (1.0, 1.1, 1.1, 1.2, 1.1, 0.6)
 MARGIN = 1.03  # threshold over budget, the cost of a lag
-LAG, LAG_OF_MANY = 1 / 5, 1 / 16  # a recall's base is brought up to date when its observations have grown by this part
+# A recall's base is brought up to date when its observations have grown by this part; with few labels at once, as a
+# lag costs a tenth of the run length and more.
+LAG, LAG_OF_MANY, LAG_OF_SAMPLED = 1 / 5, 1 / 16, 1 / 64
 GIVEN_LAG = 1 / 2  # and of a reference; a base from n observations may wait for n and keep its budget on average
 PRIOR = 0.5  # right and wrong ones before the first observation, the Jeffreys prior
 MEAN_WEIGHT = 20.0  # observations of a stratum that the mean of all strata counts for
@@ -40,7 +42,7 @@ CONFUSION_STEPS = (0.6, 1.3, 2.3, 3.6)  # of the share of such errors, in log-od
 CONFUSION_BEGINS = 300.0  # observations of a class at which half of that is spent
 MOST_CONFUSED = 50  # classes; with more, single confusions are not watched
 NAMING = 5.0  # a change of all recalls names those whose own evidence is at least this many times its mean
-# The second look: how much better a drift explains the observations since an alarm than normal does.
+# For the second look, how much better a drift explains the observations since an alarm than normal does.
 CONFIRM, WITHDRAW = 20.0, 1 / 20
 RECOVER = 1 / 100  # the look at a recovery, which is not urgent
 BACK, BACK_OPENS = 0.1, 0.1  # weight of "back at normal", and the share of an alarm at which a look at it opens
@@ -51,7 +53,7 @@ WARN = 0.1  # a warning's run length over that of an alarm
 
 
 class FourRatesRules(CheckedRules):
-    """The rules of FourRates: by class, changes of less than its tolerance are ignored; one that learns may improve."""
+    """The rules of FourRates. By class, changes of less than its tolerance are ignored; one that learns may improve."""
 
     def __init__(self, classes: int, settings: dict[str, Any]) -> None:
         super().__init__(classes, settings)
@@ -91,7 +93,7 @@ def evidence_rules(
     then open until it ends. With `sampled`, an event's stratum is the ratio of the probabilities with which it was
     drawn.
     """
-    lag = LAG if classes == 2 else LAG_OF_MANY
+    lag = LAG_OF_SAMPLED if sampled else LAG if classes == 2 else LAG_OF_MANY
     joins = mix == "alarm" and classes == 2 and sides != "up" and watched is None
     mixed = [(sign * step, w) for sign in (-1, 1) for step, w in zip(STEPS, STEP_WEIGHTS, strict=True)]
     threshold = MARGIN * arl
@@ -167,7 +169,7 @@ def _scatter(dispersion: float | Sequence[Any] | None, classes: int) -> npt.NDAr
         or not ((found >= 0) & (found <= 1e30)).all()
         or (found[:, 1] >= TEMPERING["remembered"]).any()
     ):
-        raise ValueError("dispersion is neither a number of at least 1 nor what a reference showed")
+        raise ValueError("dispersion is neither a number of at least 1 nor that of a reference")
     return found
 
 

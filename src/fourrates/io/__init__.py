@@ -1,7 +1,7 @@
 """Read files, frames and pipes as batches of events.
 
 :func:`read` takes a path (CSV, TSV, JSON lines, Parquet, Arrow IPC; plain or compressed), a glob, a folder, ``"-"`` for
-the standard input, several of these, a data frame, arrays, or an iterator of pairs. It gives :class:`Events`: batches
+the standard input, several of these, a data frame, arrays, or an iterator of pairs. It gives :class:`Events`, batches
 of coded pairs, with times and keys if there are such columns. One batch is in memory at a time. :class:`Tail` does the
 same for lines still arriving, :class:`Follower` reads them from a file that grows and is rotated, and :func:`joined`
 takes labels from a separate source.
@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from fourrates.events.batch import Batch
 from fourrates.events.door import Columns
 from fourrates.events.rows import BAD, Bad, InputError, NoColumn
-from fourrates.io.events import Events, read
-from fourrates.io.lines import MAX_LINE as MAX_LINE
+from fourrates.io.events import Events, Predictions, read
 from fourrates.io.sources import paths
 from fourrates.lazy import importer
 
@@ -38,6 +37,7 @@ __all__ = [
     "NoColumn",
     "Piece",
     "Position",
+    "Predictions",
     "Tail",
     "joined",
     "paths",

@@ -1,7 +1,7 @@
 """Predictions in the order they were made, with the labels that have arrived for them.
 
 A change is dated correctly only if events are watched in the order of their *predictions*. :class:`Cohorts` sorts pairs
-that way and holds those whose neighbours may still get a label: they are watched again next time, with more labels. A
+that way and holds those whose neighbours may still get a label. They are watched again next time, with more labels. A
 time is *ripe* when hardly any label is still missing for it.
 """
 
@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
+import msgspec
 import numpy as np
 
 from fourrates.events.batch import Batch
@@ -23,43 +24,41 @@ if TYPE_CHECKING:
     from fourrates.join.paired import Pairs
 
 PREDICTION = np.dtype([("time", "<i8"), ("row", "<i8"), ("key", "<i4"), ("version", "<i4"), ("file", "<i4")])
-PAIR = np.dtype([("number", "<i8"), ("truth", "<u2"), ("pred", "<u2")])
+PAIR = np.dtype([("number", "<i8"), ("truth", "<u2"), ("pred", "<u2"), ("probabilities", "<f4", 2)])
 KIND = "Cohorts"
 HOUR = 3_600_000_000  # microseconds
 HOURS = 24 * 366  # delays counted separately
 ALMOST_ALL, SPARE = 0.99, 1.5  # a time is ripe after SPARE times the delay that ALMOST_ALL labels stay below
 
 
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+
+
+class About(msgspec.Struct):
+    """What is saved beside the columns."""
+
+    names: list[str]
+    versions: list[str]
+    files: list[str]
+    first: Count
+    dropped: int
+
+
 class Cohorts:
-    """Predictions waiting for a label, and pairs that are not ripe.
-
-    Parameters
-    ----------
-    join : LabelJoin
-        Joins the two; the tag of a prediction is its number.
-
-    Attributes
-    ----------
-    names, versions, files : list of str
-        Segments, versions and files of the predictions.
-    late : int
-        Labels that arrived after their prediction was ripe.
-    new : int
-        Pairs completed since this object was made or loaded.
-    """
+    """Predictions waiting for a label, and pairs that are not ripe; the tag of a prediction is its number."""
 
     def __init__(self, join: LabelJoin) -> None:
         self.join = join
         self.names: list[str] = []
         self.versions: list[str] = []
         self.files: list[str] = []
-        self.late = self.new = 0
+        self.new = 0  # pairs completed since this object was made or loaded
         self._first = 0  # number of the first prediction that is held
         self._dropped = -(2**62)  # anything earlier has been dropped
         self._predictions = np.empty(0, PREDICTION)
         self._pairs = np.empty(0, PAIR)
         self._delays = np.zeros(HOURS, np.int64)  # of labels, in hours
-        self._came: list[tuple[Any, npt.NDArray[np.float64] | None]] = []  # pairs whose delay is not counted yet
+        self._came: list[tuple[Any, npt.NDArray[np.float64] | None]] = []  # new pairs, and when they were completed
 
     def add(
         self, rows: Any, keys: Any, versions: Any, times: npt.NDArray[np.float64] | None, file: int
@@ -73,12 +72,12 @@ class Cohorts:
         return np.arange(first, first + rows.size)
 
     def pair(self, pairs: Pairs, times: npt.NDArray[np.float64] | None) -> None:
-        """Hold pairs; `times` are those of their labels, if known."""
+        """Hold pairs; `times` are when they were completed, if known."""
         held = pairs.tags >= self._first
         held[held] = self._predictions["time"][pairs.tags[held] - self._first] >= self._dropped
-        self.late += int((~held).sum())
         made = np.empty(int(held.sum()), PAIR)
         made["number"], made["truth"], made["pred"] = pairs.tags[held], pairs.truths[held], pairs.preds[held]
+        made["probabilities"] = pairs.probabilities[held]
         self._pairs = np.concatenate([self._pairs, made])
         self.new += made.size
         self._came.append((made["number"], None if times is None else times[held]))
@@ -110,21 +109,41 @@ class Cohorts:
 
     def ordered(self) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
         """All pairs in the order of their predictions, and these predictions."""
-        predictions = self._predictions[self._pairs["number"] - self._first]
-        order = np.lexsort([self._pairs["number"], predictions["time"]])
-        return self._pairs[order], predictions[order]
+        by_number = np.argsort(self._pairs["number"], kind="stable")  # quick, as they are kept in order
+        times = self._predictions["time"][self._pairs["number"][by_number] - self._first]
+        self._pairs = self._pairs[by_number[np.argsort(times, kind="stable")]]
+        return self._pairs, self._predictions[self._pairs["number"] - self._first]
+
+    def completed(self) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
+        """All pairs in the order in which they were completed, and their predictions as if made then."""
+        made = self._predictions[self._pairs["number"] - self._first]
+        known = [np.full(numbers.size, np.nan) if times is None else times for numbers, times in self._came]
+        times = np.concatenate([np.empty(0), *known])
+        made["time"] = np.where(np.isfinite(times), times, made["time"])
+        return self._pairs, made
 
     def drop(self, until: int | None = None) -> None:
         if until is None:
             until = int(self._predictions["time"].max(initial=self._dropped)) + 1
         kept = self._predictions["time"] >= until
         self._pairs = self._pairs[kept[self._pairs["number"] - self._first]]
-        first = int(np.argmax(kept)) if kept.any() else kept.size  # numbers do not change: only the first ones leave
+        first = int(np.argmax(kept)) if kept.any() else kept.size  # numbers do not change, as only the first ones leave
         self._predictions, self._first, self._dropped = self._predictions[first:], self._first + first, until
 
-    def batches(self, timed: bool, keyed: bool, until: int | None = None, since: int | None = None) -> Iterator[Batch]:
-        """Pairs whose predictions are from before or since a time, as batches of one file each."""
-        pairs, predictions = self.ordered()
+    def batches(
+        self,
+        timed: bool,
+        keyed: bool,
+        sampled: bool = False,
+        until: int | None = None,
+        since: int | None = None,
+        completed: bool = False,
+    ) -> Iterator[Batch]:
+        """Pairs whose predictions are from before or since a time, as batches of one file each.
+
+        They are in the order of the predictions, or in that in which they were completed.
+        """
+        pairs, predictions = self.completed() if completed else self.ordered()
         if until is not None or since is not None:
             times = predictions["time"]
             chosen = times < until if until is not None else times >= since
@@ -134,7 +153,7 @@ class Cohorts:
             part = slice(start, stop)
             if stop > start:
                 versions = predictions["version"][part].astype(np.int64)
-                yield Batch(
+                batch = Batch(
                     pairs["truth"][part].astype(np.uint16),
                     pairs["pred"][part].astype(np.uint16),
                     self.files[predictions["file"][start]],
@@ -144,39 +163,28 @@ class Cohorts:
                     versions=versions if versions[0] >= 0 else None,
                     version_names=self.versions,
                 )
+                yield batch.sampled(pairs["probabilities"][part].astype(np.float32)) if sampled else batch
 
     # State ----------------------------------------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
-        about = {
-            "names": self.names,
-            "versions": self.versions,
-            "files": self.files,
-            "first": self._first,
-            "late": self.late,
-            "dropped": self._dropped,
-        }
+        about = About(self.names, self.versions, self.files, self._first, self._dropped)
         parts = {"predictions": self._predictions, "pairs": self._pairs, "delays": self._delays.astype("<i8")}
-        return pack(KIND, about, join=self.join.to_bytes(), **{name: part.tobytes() for name, part in parts.items()})
+        return pack(
+            KIND,
+            msgspec.to_builtins(about),
+            join=self.join.to_bytes(),
+            **{name: part.tobytes() for name, part in parts.items()},
+        )
 
     @classmethod
     def from_bytes(cls, saved: bytes) -> Self:
         state = unpack(saved)
         try:
             made = cls(LabelJoin.from_bytes(bytes(state.sections["join"])))
-            match state.about:
-                case {
-                    "names": list(names),
-                    "versions": list(versions),
-                    "files": list(files),
-                    "first": int(first),
-                    "late": int(late),
-                    "dropped": int(dropped),
-                }:
-                    made.names, made.versions, made.files = names, versions, files
-                    made._first, made.late, made._dropped = first, late, int(np.int64(dropped))
-                case _:
-                    raise ValueError("it does not say what it holds")
+            about = msgspec.convert(state.about, About)
+            made.names, made.versions, made.files = about.names, about.versions, about.files
+            made._first, made._dropped = about.first, int(np.int64(about.dropped))
             made._predictions = np.frombuffer(state.sections["predictions"], PREDICTION)
             made._pairs = np.frombuffer(state.sections["pairs"], PAIR)
             made._delays = np.frombuffer(state.sections["delays"], "<i8").astype(np.int64)
@@ -187,11 +195,6 @@ class Cohorts:
 
     def _check(self, classes: int) -> None:
         predictions, numbers = self._predictions, self._pairs["number"] - self._first
-        if (
-            not all(isinstance(text, str) for text in (*self.names, *self.versions, *self.files))
-            or min(self._first, self.late) < 0
-        ):
-            raise ValueError("names or counts are none")
         least = 0 if self.versions else -1
         for name, low, most in (
             ("key", 0, max(1, len(self.names))),
@@ -204,5 +207,7 @@ class Cohorts:
             raise ValueError("a pair refers to a prediction that is not there")
         if self._pairs.size and max(self._pairs["truth"].max(), self._pairs["pred"].max()) >= classes:
             raise ValueError("a pair has a class that is not there")
+        if not ((self._pairs["probabilities"] >= 0) & (self._pairs["probabilities"] <= 1)).all():
+            raise ValueError("a pair has probabilities that are none")
         if self._delays.size != HOURS or self._delays.min() < 0:
             raise ValueError("the delays are none")

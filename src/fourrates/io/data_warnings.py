@@ -1,6 +1,6 @@
 """Data problems that reject no row but change the meaning of the findings.
 
-Missing labels, times that run backwards, a threshold no score reaches, a class that never appears: none of these is an
+Missing labels, times that run backwards, a threshold no score reaches, a class that never appears. None of these is an
 error. :class:`DataWarnings` notices them while reading and describes each in a sentence.
 """
 
@@ -22,18 +22,12 @@ DEVIATIONS = 3.5  # of the number of labels from the expected one
 
 
 class DataWarnings:
-    """Warnings about the events of a source.
-
-    Attributes
-    ----------
-    unlabelled : int
-        Rows that were skipped because the true label was missing.
-    """
+    """Warnings about the events of a source."""
 
     def __init__(self) -> None:
-        self.unlabelled = 0
+        self.unlabelled = 0  # rows that were skipped because the true label was missing
         self._decimal_comma: str | None = None
-        self._drawn = np.zeros((4, 2))  # by prediction: labelled, expected, their variance, all rows
+        self._drawn = np.zeros((4, 2))  # by prediction, labelled, expected, their variance, all rows
         self._lowest, self._highest = np.inf, -np.inf
         self._unseen: tuple[set[int], set[int]] | None = None  # true and predicted classes not seen yet
         self._backwards = 0
@@ -50,10 +44,10 @@ class DataWarnings:
 
     def add_drawn(self, reading: Reading) -> None:
         """Count labelled rows, and how many the sampling probabilities let expect."""
-        if reading.volumes is None or reading.preds is None:
+        if reading.drawn is None or reading.preds is None:
             return
         labelled = np.ones(reading.size, np.bool_) if reading.bad.kept is None else reading.bad.kept
-        probability = 1 / reading.volumes
+        probability = reading.drawn.pairs[:, 0].astype(np.float64)
         for code in (0, 1):
             here = (reading.preds == code) & (probability > 0)
             own = probability[here]
@@ -68,12 +62,12 @@ class DataWarnings:
         if (np.abs(labelled - expected) <= DEVIATIONS * np.sqrt(variance) + 1).all():
             return None
         told = ", ".join(
-            f"{n:,.0f} of predicted {label} where {most:,.0f} were to be expected"
+            f"{n:,.0f} of predicted {label}, not {most:,.0f} as expected"
             for label, n, most in zip(labels.values, labelled, expected, strict=False)
         )
         return (
-            f"labels do not come as they were drawn: {told}. If some are still to come, wait for them; if labels come "
-            "by outcome (complaints, chargebacks), neither rates nor budget hold"
+            f"labels are not those that were drawn: {told}. If some are still missing, wait for them; if they depend "
+            "on the outcome (complaints, chargebacks), neither rates nor budget hold"
         )
 
     def add(self, batch: Batch, classes: int) -> None:
@@ -122,7 +116,7 @@ class DataWarnings:
         if self._backwards:
             times = "once, in" if self._backwards == 1 else f"{self._backwards:,} times, first in"
             warnings["order"] = (
-                f"times run backwards {times} {self._first_step}. Events are taken in the order of the rows: sort them "
+                f"times run backwards {times} {self._first_step}. Events are taken in the order of the rows; sort them "
                 f"by time if they happened in another"
             )
         if (otherwise := self._labelled_otherwise(labels)) is not None:
@@ -132,7 +126,7 @@ class DataWarnings:
         truths, preds = self._unseen
         if len(truths) == len(labels.values) - 1:
             warnings["truth"] = (
-                f"every true label is {_only(labels, truths)!r}: nothing can be said of the other classes"
+                f"every true label is {_only(labels, truths)!r}, so nothing is known of the other classes"
             )
         if len(preds) == len(labels.values) - 1:
             warnings["pred"] = self._one_prediction(_only(labels, preds), threshold)
@@ -153,14 +147,7 @@ def _only(labels: Labels, unseen: set[int]) -> Any:
 
 
 def skipped(rows: int, missing: int, unlabelled: int) -> str | None:
-    """A sentence about skipped rows, if there are any.
-
-    Examples
-    --------
-    >>> from fourrates.io.data_warnings import skipped
-    >>> print(skipped(60_000, 25_000, 24_990))
-    25,000 of 60,000 rows skipped: 24,990 have no label, 10 no prediction or key
-    """
+    """A sentence about skipped rows, if there are any."""
     if not missing:
         return None
     if missing == unlabelled:
@@ -169,8 +156,7 @@ def skipped(rows: int, missing: int, unlabelled: int) -> str | None:
     if unlabelled:
         what.append(f"{unlabelled:,} {'has' if unlabelled == 1 else 'have'} no label")
     if other := missing - unlabelled:
-        verb = "" if unlabelled else "has " if other == 1 else "have "
-        what.append(f"{other:,} {verb}no prediction or key")
+        what.append(f"{other:,} {'is' if other == 1 else 'are'} bad")
     return f"{missing:,} of {rows:,} rows skipped: {', '.join(what)}"
 
 
@@ -178,5 +164,5 @@ def explain_all_missing(sources: Sequence[str], rows: int, unlabelled: int) -> s
     """Why there is nothing to watch."""
     where = ", ".join(sources)
     if rows and unlabelled == rows:
-        return f"{where}: none of {rows:,} rows has a label; where labels come later, --labels-from names their file"
+        return f"{where}: none of {rows:,} rows has a label; if labels arrive later, name their file with --labels-from"
     return f"{where}: no row has both a label and a prediction"

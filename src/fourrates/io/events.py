@@ -1,22 +1,23 @@
-"""Turn tables into batches of events: choose the columns, find missing and invalid values."""
+"""Turn tables into batches of events. Choose the columns, find missing and invalid values."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from fourrates.events.batch import Batch, Table
-from fourrates.events.columns import checked_column, distinct, is_missing
+from fourrates.events.columns import checked_column, distinct, is_missing, listed_values
 from fourrates.events.door import Columns, Door
 from fourrates.events.labels import LabelEncoder, classes_in
-from fourrates.events.rows import UNLABELLED, Bad, BadRow, InputError, NoColumn
+from fourrates.events.rows import UNLABELLED, Bad, BadRow, InputError, NoColumn, TooFewClasses
 from fourrates.io.data_warnings import DataWarnings, skipped
-from fourrates.io.lines import MAX_LINE
 from fourrates.io.prefetch import prefetch
-from fourrates.labels import Labels
+from fourrates.labels import Labels, shown
 
 if TYPE_CHECKING:
     from fourrates.events.clock import Times
@@ -24,20 +25,25 @@ if TYPE_CHECKING:
     from fourrates.io.history import History
 
 RARER = 2  # of two words, one rarer by this factor becomes the positive label
+SEEN = 1 << 20  # rows read, at least, to see two classes
 CLASSES = 100  # most classes inferred from the data; more suggest the wrong column
 
 NAMES = {
-    "truth": "y_true true truth ground_truth true_label true_class actual_label actual_class label labels target "
-    "actual actuals outcome observed y_actual gold gold_label y class is_fraud fraud churned churn defaulted converted",
+    "truth": "y_true true truth ground_truth true_label true_class actual_label actual_class human_label human_verdict "
+    "human_grade label labels human annotation target actual actuals outcome observed y_actual gold gold_label y class "
+    "is_fraud fraud churned churn defaulted converted",
     "pred": "y_pred pred prediction predictions predicted predicted_label predicted_class pred_label pred_class "
-    "model_prediction y_hat yhat y_predicted guess",
+    "model_prediction y_hat yhat y_predicted guess judge_label judge_verdict verdict judge_grade grade judge",
     "score": "y_score score proba probability prob y_prob y_proba predicted_probability",
-    "time": "timestamp time datetime date ts event_time created_at prediction_time label_time labelled_at",
+    "time": "timestamp time datetime date ts event_time created_at prediction_time label_time labelled_at "
+    "labeled_at known_at",
     "probability": "label_probability",
     "other": "other_probability",
-    "id": "id event_id prediction_id transaction_id transaction request_id uuid",
+    "id": "id event_id prediction_id transaction_id transaction request_id uuid example_id trace_id run_id",
 }
-"""What a column is guessed to be by its name, most telling name first."""
+"""Names by which a column is recognised, the clearest first."""
+PREDICTED = re.compile(r"(predicted|prediction|pred)[_ .-].+|.+[_ .-](predicted|prediction|pred)", re.IGNORECASE)
+NO_CLASS = re.compile(r".*(score|prob|proba|probability|confidence|time|date|at|id|version)", re.IGNORECASE)
 GUESSED = {
     "id": "ids",
     "probability": "probabilities of a label",
@@ -46,6 +52,7 @@ GUESSED = {
     "score": "scores",
     "time": "times",
 }
+WANTED = {"id": "ids (--id)", "truth": "true labels (--truth)", "pred": "predictions (--pred, or --score)"}
 
 
 def read(
@@ -56,7 +63,6 @@ def read(
     positive: Hashable = None,
     threshold: float | None = None,
     bad: Bad = "reject",
-    max_line: int = MAX_LINE,
     history: History | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Events:
@@ -67,17 +73,15 @@ def read(
     source : path, glob, folder, "-", list of these; frame; pair of arrays; iterator of pairs
         A frame is anything pandas, polars, pyarrow or Narwhals knows, or a mapping from names to arrays.
     columns : Columns, optional
-        Which column holds what; the others are inferred from common names.
+        The columns by role; the others are inferred from common names.
     labels, positive
         As for the detectors. Text is read as the value it spells: "1", "1.0" and "true" are all the label 1. None takes
-        the labels of the first rows.
+        the labels of the first rows, of a frame those of all.
     threshold : float, optional
-        With a score column: the lowest score that predicts the positive label; 0.5 by default.
+        With a score column, the lowest score that predicts the positive label; 0.5 by default.
     bad : {"reject", "skip", "keep"}
-        How to handle an invalid row, such as one without a prediction: raise, or skip and count it. A row without a
+        How to handle an invalid row, such as one without a prediction. Raise, or skip and count it. A row without a
         true label is always skipped and counted.
-    max_line : int
-        Most bytes in a JSON line or a CSV header; 16 MiB by default.
     history : History, optional
         Files read before, whose contents are not read again.
     say : callable, optional
@@ -100,7 +104,7 @@ def read(
     fourrates.io.InputError: frame, row 2: 'egg' in column 'label' is not one of the labels ham, spam
     """
     known = None if labels is None else Labels(labels, positive)
-    return Events(source, columns or Columns(), known, threshold, bad, say, positive, max_line, history)
+    return Events(source, columns or Columns(), known, threshold, bad, say, positive, history)
 
 
 class Events:
@@ -116,6 +120,8 @@ class Events:
         Segments met so far, in order of appearance, if a `by` column is read.
     rows, skipped : int
         Rows read, and how many of them were skipped.
+    malformed : int
+        Lines that are no row, if these are skipped; :meth:`data_warnings` adds them to both.
     lacking : Counter
         By column, the rows skipped because its value was missing.
     sources : list of str
@@ -128,10 +134,14 @@ class Events:
         Problems of the rows so far; :meth:`data_warnings` describes them.
     """
 
+    needs: tuple[str, ...] = ("truth", "pred")  # roles whose columns must be there; a score is a prediction too
     names_source = False  # whether messages about columns name the source
+    time_hint = "--time"
 
     cohorts: Cohorts | None = None  # with late labels, in the order of predictions
     ripe = 0
+    unwatched: deque[Batch] | None = None  # with late labels, predictions read and not taken, if wanted
+    label_wait: str | None = None  # how long labels took lately
 
     def __init__(
         self,
@@ -142,19 +152,16 @@ class Events:
         bad: Bad = "reject",
         say: Callable[[str], None] | None = None,
         positive: Hashable = None,
-        max_line: int = MAX_LINE,
         history: History | None = None,
     ) -> None:
-        if max_line < 1:
-            raise ValueError(f"max_line {max_line!r} is not positive")
         if columns.score is not None and columns.pred is not None:
-            raise InputError("predictions come from a column of labels or from a score, not from both")
-        self.columns, self.bad, self.max_line, self.history = columns, bad, max_line, history
+            raise InputError("predictions are read from a column of labels or from a score, not from both")
+        self.columns, self.bad, self.history = columns, bad, history
         self.labels = labels if labels is not None else Labels((0, 1))
         self.labelled, self._positive = labels is not None, positive
         self.door = Door(self.labels, columns, 0.5 if threshold is None else threshold, bad)
         self.keys: list[str] = self.door.names
-        self.rows = self.skipped = 0
+        self.rows = self.skipped = self.malformed = 0
         self.lacking: Counter[str] = Counter()
         self.warnings = DataWarnings()
         self.utc = False
@@ -163,6 +170,11 @@ class Events:
         self._say = say or (lambda sentence: None)
         self._source = source
         self.settled = False
+
+    @property
+    def sampled(self) -> bool:
+        """Whether its events were drawn for labelling."""
+        return bool(self.columns.drawn)
 
     @property
     def positive(self) -> Hashable:
@@ -179,20 +191,12 @@ class Events:
         return self._batches(self.tables())
 
     def ahead(self) -> Iterator[Batch]:
-        """Read ahead: one thread reads tables, another encodes them.
-
-        Examples
-        --------
-        >>> from fourrates import io
-        >>> [batch.truths.tolist() for batch in io.read({"y_true": [0, 1], "y_pred": [0, 1]}).ahead()]
-        [[0, 1]]
-        """
+        """Read ahead. One thread reads tables, another encodes them."""
         return prefetch(self._batches(prefetch(self.tables())))
 
     def reread(self, extra: Sequence[str]) -> Events:
-        """The same source again, with additional columns."""
-        columns, positive = replace(self.columns, extra=tuple(extra)), self._positive
-        return Events(self._source, columns, self.labels, self._threshold, self.bad, None, positive, self.max_line)
+        columns = replace(self.columns, extra=tuple(extra))
+        return Events(self._source, columns, self.labels, self._threshold, self.bad, None, self._positive)
 
     def tables(self) -> Iterator[Table]:
         from fourrates.io.sources import tables  # which read the columns settled here
@@ -200,8 +204,23 @@ class Events:
         return tables(self._source, self)
 
     def _batches(self, tables: Iterator[Table]) -> Iterator[Batch]:
-        for table in tables:
+        for table in tables if self.labelled else self._until_labelled(tables):
             yield from self.batch(table)
+
+    def _until_labelled(self, tables: Iterator[Table]) -> Iterator[Table]:
+        """The same tables, after reading enough to show two classes; all of a frame, which is in memory."""
+        first: list[Table] = [] if is_stream(self._source) else list(tables)
+        for table in tables:
+            first.append(table)
+            try:
+                self.learn_labels(first)
+                break
+            except TooFewClasses:
+                if sum(table.size for table in first) > SEEN:
+                    raise
+        if first and not self.labelled:
+            self.learn_labels(first)  # which raises if they show too few
+        yield from chain(first, tables)
 
     # From names to columns ----------------------------------------------------------------------------------
 
@@ -225,52 +244,46 @@ class Events:
             self._say((where if self.names_source else "") + ", ".join(guessed))
         others = [name for name in times if name not in columns.used()]
         if columns.time is None and others and not self.settled:
-            self._say(f"no times are read; dates stand in column {listed(others)} (--time)")
+            self._say(f"no times are read; dates are in column {listed(others)} ({self.time_hint})")
         self.columns, self.settled = columns, True
         return columns
 
     def _guess(self, names: Sequence[str], where: str) -> Columns:
-        """The columns asked for, with required ones inferred."""
-        columns = self.columns
-        if columns.truth is None and columns.pred is None and columns.score is None and self._threshold is None:
-            pair = guess_pair(names)
-            columns = columns if pair is None else replace(columns, truth=pair[0], pred=pair[1])
-        columns = self._guess_pred(self._guess_kind(columns, "truth", names), names)
-        if columns.truth is None:
-            known = columns.pred is not None or columns.score is not None
-            hint = "; in a file of their own: detect --labels-from FILE" if known else ""
-            raise self._not_found("true labels (--truth)", names, where, hint)
-        drawn = [self._guess_kind(columns, kind, names) for kind in ("probability", "other")]
-        if drawn[0].probability is not None and drawn[1].other is not None:
-            columns = replace(columns, probability=drawn[0].probability, other=drawn[1].other)
-        return self._check_pred(columns, names, where)
+        """The columns by name, with required ones inferred, and those of probabilities if both are there."""
+        columns, by_score = self.columns, self._threshold is not None
+        known = columns.truth or columns.pred or columns.score
+        if self.needs == ("truth", "pred") and not known and not by_score and (pair := guess_pair(names)) is not None:
+            columns = replace(columns, truth=pair[0], pred=pair[1])
+        for kind in self.needs:
+            if kind != "pred":
+                columns = self._guess_kind(columns, kind, names)
+                continue
+            if columns.score is None and not by_score:
+                columns = self._guess_kind(columns, "pred", names)
+            if columns.pred is None:
+                columns = self._guess_kind(columns, "score", names)
+        predicted = columns.pred is not None or columns.score is not None
+        for kind in self.needs:
+            if getattr(columns, kind) is None and not (kind == "pred" and predicted):
+                what = "scores (--score)" if kind == "pred" and by_score else WANTED[kind]
+                hint = "; in a second file: detect --labels-from FILE" if kind == "truth" and predicted else ""
+                there = f"is only {listed(names)}; is it a table?" if len(names) == 1 else f"are {listed(names)}"
+                raise InputError(f"{where}which column holds the {what}? There {there}{hint}")
+        self._check_score(columns.score, where)
+        both = self._guess_kind(self._guess_kind(columns, "probability", names), "other", names)
+        return both if both.drawn else columns
 
     def _guess_kind(self, columns: Columns, kind: str, names: Sequence[str]) -> Columns:
         if getattr(columns, kind) is not None:
             return columns
         return replace(columns, **{kind: guess_column(kind, names, columns.used())})  # type: ignore[arg-type]
 
-    def _guess_pred(self, columns: Columns, names: Sequence[str]) -> Columns:
-        """Add a prediction column, or a score column if there is none or a threshold is given."""
-        if columns.score is None and self._threshold is None:
-            columns = self._guess_kind(columns, "pred", names)
-        return self._guess_kind(columns, "score", names) if columns.pred is None else columns
-
-    def _check_pred(self, columns: Columns, names: Sequence[str], where: str) -> Columns:
-        if columns.pred is None and columns.score is None:
-            wanted = "scores (--score)" if self._threshold is not None else "predictions (--pred, or --score)"
-            raise self._not_found(wanted, names, where)
-        self._check_score(columns.score, where)
-        return columns
-
-    def _not_found(self, what: str, names: Sequence[str], where: str, hint: str = "") -> InputError:
-        return InputError(f"{where}which column holds the {what}? There are {listed(names)}{hint}")
-
     def _check_score(self, score: str | None, where: str) -> None:
         if score is not None and self.labelled and len(self.labels.values) != 2:
             raise InputError(f"{where}a score goes with two labels, not with {len(self.labels.values)}")
 
     def _set_labels(self, labels: Iterable[Hashable]) -> None:
+        self.labelled = True
         try:
             self.labels = Labels(labels, self._positive)
         except ValueError as error:
@@ -278,7 +291,7 @@ class Events:
         self.door.encoder = LabelEncoder(self.labels)
 
     def learn_labels(self, tables: Iterable[Table]) -> None:
-        """Infer the labels from tables: all of one kind, or 0 and 1 if these occur."""
+        """Infer the labels from tables, all of one kind, or 0 and 1 if these occur."""
         truths: Counter[Hashable] = Counter()
         preds: Counter[Hashable] = Counter()
         source, rows = "", 0
@@ -287,21 +300,34 @@ class Events:
                 self.resolve(list(table.data), table.times, table.source)
             for name, met in ((self.columns.truth, truths), (self.columns.pred, preds)):
                 met.update(classes_of(table, name))
+            self._check_stray(table, truths)
             source, rows = table.source, rows + table.size
         self.take_labels(truths, preds, source, rows)
+
+    def _check_stray(self, table: Table, truths: Counter[Hashable]) -> None:
+        """Raise, with its place, at a third true label beside scores."""
+        if self.columns.score is None or len(truths) < 3 or _is_mistake(truths):
+            return
+        column = listed_values(table.data[self.columns.truth or ""])
+        usual = [label for label, _ in truths.most_common(2)]
+        row = next((at for at, value in enumerate(column) if classes_in([value]).keys() - {*usual}), 0)
+        two = ",".join(map(str, usual))
+        raise InputError(
+            f"{table.place(row)}: {shown(column[row])} is a label beside {two}, and scores need two; "
+            f"--classes {two} rejects it"
+        )
 
     def take_labels(self, truths: Counter[Hashable], preds: Counter[Hashable], source: str, rows: int) -> None:
         """Set the labels from counts over the first `rows` rows of a source."""
         met = truths | preds
-        self.labelled = True
-        is_mistake = {0, 1} <= met.keys() and not all(isinstance(label, int) for label in met)
-        if met.keys() <= {0, 1} or is_mistake:  # a word among 0 and 1 is rejected with its row
+        if met.keys() <= {0, 1} or _is_mistake(met):
             self._set_labels((0, 1))
             return
         if not 2 <= len(met) <= CLASSES:
             few = ", ".join(map(repr, met)) or "none"
             found = f"{len(met)} different labels" if len(met) > 2 else f"only one label, {few},"
-            raise InputError(f"{source}: {found} in the first {rows:,} rows; name the classes (--classes)")
+            error = InputError if len(met) > 2 else TooFewClasses
+            raise error(f"{source}: {found} in the first {rows:,} rows; name the classes (--classes)")
         found_labels = sorted(met, key=lambda label: (isinstance(label, str), label))
         rarer = self._rarer(found_labels, truths)
         if len(found_labels) == 2:  # the positive one last, as in the counts of a reference
@@ -331,7 +357,7 @@ class Events:
 
     def batch(self, table: Table) -> Iterator[Batch]:
         columns = self.columns if self.settled else self.resolve(list(table.data), table.times, table.source)
-        if not self.labelled:
+        if not self.labelled:  # a line at a time, as from a pipe
             self.learn_labels([table])
         self.door.columns = columns
         reading = self.door.reading(table)
@@ -341,7 +367,7 @@ class Events:
         if self.bad == "reject" and (first := bad.first) is not None:
             raise self.rejection(table, first)
         batch = self.door.batch(reading, table)
-        # Count only once the table is accepted: a rejected one may be read again in parts.
+        # Count only once the table is accepted, for a rejected one may be read again in parts.
         self.rows += table.size
         self.skipped += len(bad)
         self.lacking += bad.lacking()
@@ -370,7 +396,7 @@ class Events:
             self.columns = replace(columns, dates=clock.dates, unit=clock.unit)
 
     def data_warnings(self) -> dict[str, str]:
-        """A sentence about each data problem, by topic."""
+        self.rows, self.skipped, self.malformed = self.rows + self.malformed, self.skipped + self.malformed, 0
         left_out = skipped(self.rows, self.skipped, self.warnings.unlabelled)
         threshold = None if self.columns.score is None else self.threshold
         return {
@@ -390,6 +416,24 @@ class Events:
         return InputError(f"{table.place(bad.row)}: {bad.problem}{hint}")
 
 
+def is_stream(source: Any) -> bool:
+    """Whether a source is read piece by piece: files, pipes and iterators are, frames are not."""
+    paths = source if isinstance(source, list | tuple) else [source]
+    is_file = bool(paths) and all(isinstance(one, str | os.PathLike) for one in paths)
+    return is_file or isinstance(source, Iterator)
+
+
+class Predictions(Events):
+    """Predictions without their labels; the truths of a batch stand for nothing."""
+
+    needs: tuple[str, ...] = ("pred",)
+
+
+def _is_mistake(met: Counter[Hashable]) -> bool:
+    """Whether a word is among 0 and 1. It will be rejected with its row."""
+    return {0, 1} <= met.keys() and not all(isinstance(label, int) for label in met)
+
+
 def classes_of(table: Table | None, name: str | None) -> Counter[Hashable]:
     if table is None or name is None:
         return Counter()
@@ -397,7 +441,7 @@ def classes_of(table: Table | None, name: str | None) -> Counter[Hashable]:
 
 
 def guess_pair(names: Sequence[str]) -> tuple[str, str] | None:
-    """A prediction column named after a label column, and that column: predicted_queue and queue."""
+    """A prediction column named after a label column, and that column, as predicted_queue and queue."""
     plain = {_plain(name): name for name in names}
     pairs = [
         (plain[known], name)
@@ -409,9 +453,13 @@ def guess_pair(names: Sequence[str]) -> tuple[str, str] | None:
 
 
 def guess_column(kind: str, names: Sequence[str], taken: Sequence[str]) -> str | None:
-    """The unused column whose name marks it as of a kind in `NAMES`."""
+    """The unused column whose name marks it as of a kind in `NAMES`; or the only one named as predicted_fraud is."""
     plain = {_plain(name): name for name in reversed(names) if name not in taken}
-    return next((plain[_plain(known)] for known in NAMES[kind].split() if _plain(known) in plain), None)
+    found = next((plain[_plain(known)] for known in NAMES[kind].split() if _plain(known) in plain), None)
+    if found is None and kind == "pred":
+        alike = [name for name in plain.values() if PREDICTED.fullmatch(name) and not NO_CLASS.fullmatch(name)]
+        return alike[0] if len(alike) == 1 else None
+    return found
 
 
 def _plain(name: str) -> str:

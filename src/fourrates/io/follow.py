@@ -1,4 +1,4 @@
-"""Follow a log file that grows and is rotated: every line once, across renames, truncations, links and restarts.
+"""Follow a log file that grows and is rotated, every line once, across renames, truncations, links and restarts.
 
 A :class:`Follower` reads behind an offset in a file that it knows by its inode. Rotation takes three forms:
 
@@ -19,58 +19,44 @@ import stat
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Annotated, NamedTuple
+
+from msgspec import Meta
 
 from fourrates.events.rows import InputError
-from fourrates.io.lines import MAX_LINE, LineBuffer
+from fourrates.io.lines import LineBuffer
 
 READ = 1 << 18  # bytes read at a time
 HEAD = 1024  # bytes at the start by which a file is recognized
 LAST = 64  # bytes before the offset, which show whether the file is still the same up to there
-LINGER = 0.2  # seconds for which a rotated file must be quiet: its writer may still have it open
+LINGER = 0.2  # seconds for which a rotated file must be quiet, as its writer may still have it open
 PASSED = 8  # finished files that are remembered
 TRIES = 50  # looks at a folder in which files are being renamed
-ROTATED = r"[.\-_]\d[\d.\-_:T]*"  # what rotation adds to a name: .1, -20260131, .2026-01-31
+ROTATED = r"[.\-_]\d[\d.\-_:T]*"  # added to a name by rotation: .1, -20260131, .2026-01-31
+
+
+Path = Annotated[str, Meta(pattern=r"^[^\0]*$")]
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far a file was read. Save :meth:`to_dict` with the results, and resume from it."""
+    """How far a file was read. Save it with the results (`msgspec.to_builtins`), and resume from it."""
 
-    path: str  # where the file was opened, links resolved; it may have been renamed since
+    path: Path  # the path by which the file was opened, links resolved; it may have been renamed since
     inode: int  # 0 if the file is gone and there is no next one yet
     modified: int  # ns
-    offset: int  # bytes read
-    head: bytes  # the first bytes of the file
+    offset: Annotated[int, Meta(ge=0, le=2**63 - 1)]  # bytes read
+    head: Annotated[bytes, Meta(max_length=HEAD)]  # the first bytes of the file
     last: bytes  # those before the offset
     half: bytes  # the start of a line that has not ended
     copied: bool  # whether the file is the copy that a truncation left
-    passed: tuple[int, ...]  # the inodes of earlier files
-    switched: tuple[tuple[str, int], ...]  # the files, path and inode, that a link was switched to since
+    passed: Annotated[tuple[int, ...], Meta(max_length=PASSED)]  # the inodes of earlier files
+    switched: tuple[tuple[Path, int], ...]  # the files, path and inode, that a link was switched to since
 
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON; bytes become hexadecimal digits."""
-        return {name: value.hex() if type(value) is bytes else value for name, value in asdict(self).items()}
-
-    @classmethod
-    def from_dict(cls, saved: Any) -> Position:
-        """Load the result of :meth:`to_dict`; an `InputError` if it is anything else."""
-        try:
-            parts = {name: bytes.fromhex(saved[name]) for name in ("head", "last", "half")}
-            passed, switched = tuple(saved["passed"]), tuple((path, inode) for path, inode in saved["switched"])
-            position = cls(**{**saved, **parts, "passed": passed, "switched": switched})
-            numbers = [position.inode, position.modified, position.offset, *passed, *(inode for _, inode in switched)]
-            paths = [position.path, *(path for path, _ in switched)]
-            sound = all(type(number) is int and -(2**63) <= number < 2**64 for number in numbers)
-            sound = sound and all(type(path) is str and "\0" not in path for path in paths)
-            sound = sound and type(position.copied) is bool and position.offset >= 0 and len(passed) <= PASSED
-            sound = sound and len(position.head) <= HEAD and len(position.last) == min(LAST, position.offset)
-        except (KeyError, TypeError, ValueError):
-            sound = False
-        if not sound:
-            raise InputError("a damaged position in a file")
-        return position
+    def __post_init__(self) -> None:
+        if len(self.last) != min(LAST, self.offset):
+            raise ValueError("a damaged position in a file")
 
     def fits(self, descriptor: int) -> bool:
         """Whether an open file has the same bytes at its start and before the offset."""
@@ -102,9 +88,7 @@ class Follower:
     path : str
         The file, or a link to it; it may not exist yet, or for a while.
     position : Position, optional
-        Where to resume.
-    max_line : int
-        Of a longer line only this many bytes are kept, and one more.
+        The place to resume from.
     linger : float
         Seconds for which a rotated file must be quiet before the next one is read.
     on_message : callable, optional
@@ -113,8 +97,8 @@ class Follower:
     Attributes
     ----------
     switches : int
-        How often a link was seen switched. Save the position after each: the next process cannot see where the link led
-        in between.
+        How often a link was seen switched. Save the position after each, for the next process cannot see the files in
+        between.
 
     Examples
     --------
@@ -140,7 +124,6 @@ class Follower:
         path: str,
         position: Position | None = None,
         *,
-        max_line: int = MAX_LINE,
         linger: float = LINGER,
         on_message: Callable[[str], None] | None = None,
     ) -> None:
@@ -148,7 +131,7 @@ class Follower:
         self._say = on_message or (lambda sentence: None)
         self._at = NOWHERE if position is None else position
         self._descriptor = CLOSED
-        self._lines = LineBuffer(max_line)
+        self._lines = LineBuffer()
         self._begins = True
         self._quiet_since = 0.0
         self._problem = ""  # why there is no file to read, as last reported
@@ -199,7 +182,7 @@ class Follower:
         """The bytes behind the offset; None if the file is no longer the one that was read up to there."""
         at = self._at
         before = len(at.last)
-        modified = os.fstat(self._descriptor).st_mtime_ns  # first: the copy of a file emptied from now on is later
+        modified = os.fstat(self._descriptor).st_mtime_ns  # first, as the copy of a file emptied from now on is later
         try:
             data = os.pread(self._descriptor, before + READ, at.offset - before)
         except OSError as error:
@@ -207,7 +190,7 @@ class Follower:
         new = data[before:]
         if data[:before] != at.last or (at.offset == 0 and not at.fits(self._descriptor)):
             return None
-        if new and not at.head:  # it was empty when last seen: it may have been filled, copied and emptied since
+        if new and not at.head:  # it was empty when last seen, and may have been filled, copied and emptied since
             return None
         head = at.head + new[len(at.head) - at.offset : HEAD - at.offset]
         self._at = replace(at, modified=modified, offset=at.offset + len(new), head=head, last=data[-LAST:])
@@ -237,7 +220,7 @@ class Follower:
             inode=about.st_ino,
             modified=about.st_mtime_ns,
             offset=offset,
-            head=os.pread(descriptor, HEAD, 0),  # now: it may be emptied before a line of it is read
+            head=os.pread(descriptor, HEAD, 0),  # now, for it may be emptied before a line of it is read
             last=os.pread(descriptor, min(LAST, offset), max(offset - LAST, 0)),
             copied=copied,
         )
@@ -246,7 +229,7 @@ class Follower:
         return True
 
     def _locate(self) -> bool:
-        """Open the file that holds what comes behind the position: the same file, a copy of it, or the next."""
+        """Open the file with the rows behind the position, the same file, a copy of it, or the next."""
         at, link = self._at, os.path.realpath(self.path)
         if not at.path:
             files = _files(link)
@@ -262,7 +245,7 @@ class Follower:
             rotated = [file for file in files if file.path != path and file not in same]
             if at.head:
                 candidates = [*same, *(file for file in rotated if file.modified >= at.modified)]
-            else:  # it was empty, so any file fits: the oldest that was written since is next
+            else:  # it was empty, so any file fits, and the oldest that was written since is next
                 later = [file for file in rotated if file.modified > at.modified and file.inode not in at.passed]
                 candidates = [file for file in files if file in [*same, *later]]
             for file in candidates:
@@ -284,7 +267,7 @@ class Follower:
         return self._advance()
 
     def _advance(self, finished: int = 0) -> bool:
-        """Open the next file: the oldest rotated since, the one of the same name, or one that the link led to."""
+        """Open the next file, the oldest rotated since, the one of the same name, or one that the link led to."""
         at = self._at
         for file in _files(at.path):
             if file.inode != finished and (file.path == at.path or at.precedes(file)):
@@ -328,7 +311,7 @@ class Follower:
         return time.monotonic() - self._quiet_since >= self.linger
 
     def _notice_switch(self) -> None:
-        """Note the file that a link was switched to, behind those it led to unseen: they are read in their turn."""
+        """Note the file that a link was switched to, behind those it led to unseen. They are read in their turn."""
         at, path = self._at, os.path.realpath(self.path)
         before = at.switched[-1][0] if at.switched else at.path
         if at.path and path != before:
@@ -342,7 +325,7 @@ class Follower:
                     self.switches += 1
 
     def _report_problem(self) -> None:
-        """Say, once, why the file cannot be read; in the middle of a rotation there is no reason."""
+        """Report, once, why the file cannot be read; in the middle of a rotation there is no reason."""
         problem = ""
         try:
             if not stat.S_ISREG(os.stat(self.path).st_mode):
@@ -366,7 +349,7 @@ class _File(NamedTuple):
 
 
 def _opened(file: _File) -> int:
-    """A descriptor of this very file; a `FileNotFoundError` if it is no longer where it was seen."""
+    """A descriptor of this very file; a `FileNotFoundError` if it is no longer at its path."""
     descriptor = os.open(file.path, os.O_RDONLY)
     if os.fstat(descriptor).st_ino != file.inode:
         os.close(descriptor)
@@ -380,7 +363,7 @@ def _files(path: str) -> list[_File]:
     stem, suffix = map(re.escape, os.path.splitext(name))
     pattern = rf"{stem}{suffix}({ROTATED})?|{stem}{ROTATED}{suffix}"
     files = _listed(folder, pattern)
-    for _ in range(TRIES):  # a rename while the folder is listed may hide a file: look until nothing moves
+    for _ in range(TRIES):  # a rename while the folder is listed may hide a file, so look until nothing moves
         before, files = files, _listed(folder, pattern)
         if {file[:2] for file in before} == {file[:2] for file in files}:
             break
@@ -388,7 +371,7 @@ def _files(path: str) -> list[_File]:
 
 
 def _between(first: str, last: str) -> list[_File]:
-    """The files beside both whose names differ from theirs in numbers only, and come between them, in order."""
+    """The files beside both whose names differ from theirs in numbers only, and are between them, in order."""
     folder, name = os.path.split(first)
     pattern = re.sub(r"\d+", r"\\d+", re.escape(name))
     if os.path.dirname(last) != folder or not re.fullmatch(pattern, os.path.basename(last)):

@@ -22,7 +22,7 @@ from fourrates.events.batch import Table
 from fourrates.events.clock import looks_like_time
 from fourrates.events.columns import EMPTY, checked_column
 from fourrates.events.rows import InputError
-from fourrates.io.lines import LineBuffer, check_length
+from fourrates.io.lines import MAX_LINE, LineBuffer, check_length
 from fourrates.io.opening import BLOCK, Chain, first_line, opened, pyarrow
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def seekable_tables(kind: str, file: Any, source: str, events: Events) -> Iterat
     """Tables of a Parquet or Arrow file, read from its end."""
     pa = pyarrow("pyarrow")
     if kind == "ipc file":
-        # Read, not mapped: if another process truncated or changed a mapped file, this one could crash.
+        # Read, not mapped, for if another process truncated or changed a mapped file, this one could crash.
         reader = pa.ipc.open_file(pa.OSFile(file.name) if isinstance(file.name, str) else file)
         batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
         yield from _stream_tables(reader.schema, batches, source, events)
@@ -77,7 +77,6 @@ def _resolve_arrow(schema: Any, first: Any, source: str, events: Events) -> list
 
 
 def _texts(schema: Any) -> list[str]:
-    """Text columns with unique names."""
     kinds = ("string", "large_string", "string_view")
     return [field.name for field in schema if str(field.type) in kinds and schema.names.count(field.name) == 1]
 
@@ -92,7 +91,7 @@ def _first_value(column: Any, source: str) -> Any:
 
 
 def _record_tables(batches: Iterable[Any], names: list[str], source: str) -> Iterator[Table]:
-    """Tables of the columns used, fully validated first: a wrong offset could read any memory."""
+    """Tables of the columns used, fully validated first, as a wrong offset could read any memory."""
     pa = pyarrow("pyarrow")
     first = 1
     try:
@@ -122,7 +121,7 @@ def csv_tables(stream: Any, head: bytes, source: str, events: Events, part: NewP
     def locate(row: int) -> str:
         return f"line {_line(source, row, delimiter, header.there)}"
 
-    for text in _whole_rows(stream, events.max_line):
+    for text in _whole_rows(stream):
         bad: list[Any] = []
         try:
             data = csv_columns(text, header.names, delimiter, events, bad)
@@ -131,11 +130,14 @@ def csv_tables(stream: Any, head: bytes, source: str, events: Events, part: NewP
                 raise InputError(f"{source}: not text in UTF-8, in or after row {first}") from None
             if not bad:
                 raise
-            belong = f"{bad[0].actual_columns} fields where {bad[0].expected_columns} belong"
-            raise InputError(f"{source}, {locate(first + bad[0].number - 1)}: {belong}") from None
-        if size := len(next(iter(data.values()))):
-            yield Table(data, source, np.arange(first, first + size), locate=locate, sound=True)
-            first += size
+            expected = f"{bad[0].actual_columns} fields instead of {bad[0].expected_columns}"
+            raise InputError(f"{source}, {locate(first + bad[0].number - 1)}: {expected}") from None
+        size = len(next(iter(data.values()))) + len(bad)
+        rows = np.delete(np.arange(first, first + size), [row.number - 1 for row in bad])
+        events.malformed += len(bad)
+        if rows.size:
+            yield Table(data, source, rows, locate=locate, sound=True)
+        first += size
     if first == 1 and part is None:
         raise InputError(f"{source}: a header and no rows")
 
@@ -152,9 +154,10 @@ def csv_columns(text: bytes, names: list[str], delimiter: str, events: Events, b
 
     def refuse(row: Any) -> str:
         bad.append(row)
-        return "error"
+        return "error" if events.bad == "reject" else "skip"
 
     def parsed() -> Any:
+        bad.clear()
         return pc.read_csv(
             pa.BufferReader(text),
             pc.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=names),
@@ -175,7 +178,7 @@ def csv_columns(text: bytes, names: list[str], delimiter: str, events: Events, b
     odd = {name for name, kind in kinds.items() if kind == "time32[s]"}
     if "int64" in kinds.values() and (b"0x" in text or b"0X" in text):  # pyarrow reads hexadecimal numbers
         odd |= {name for name, kind in kinds.items() if kind == "int64"}
-    if odd:  # what it is elsewhere: text
+    if odd:  # text, as elsewhere
         texts |= odd
         table = parsed()
     data = {name: table.column(name).combine_chunks() for name in table.column_names}
@@ -184,12 +187,12 @@ def csv_columns(text: bytes, names: list[str], delimiter: str, events: Events, b
     return data
 
 
-def _whole_rows(stream: Any, longest: int) -> Iterator[bytes]:
+def _whole_rows(stream: Any) -> Iterator[bytes]:
     """Rows of a stream, about a megabyte at a time; a quoted line end does not end a row."""
     rest = b""
     while block := stream.read(BLOCK):
         block = rest + block
-        end = len(block) if len(block) > max(longest, BLOCK) else _end_of_rows(block)
+        end = len(block) if len(block) > MAX_LINE else _end_of_rows(block)
         rest = block[end:]
         if end:
             yield block[:end]
@@ -198,7 +201,7 @@ def _whole_rows(stream: Any, longest: int) -> Iterator[bytes]:
 
 
 def _end_of_rows(text: bytes) -> int:
-    """Where the last complete row ends; 0 if there is none."""
+    """The end of the last complete row; 0 if there is none."""
     end = len(text)
     pieces = text.split(b'"')
     for place in range(len(pieces) - 1, -1, -1):  # every second piece is quoted
@@ -219,11 +222,10 @@ def _check_utf8(column: Any) -> None:
 class Header:
     names: list[str]
     first: list[str]  # the first row of values
-    there: bool = True  # false: no header, so the names are ours
+    there: bool = True  # if false the names are ours
 
 
 def read_header(head: bytes, source: str, events: Events) -> tuple[Header, str]:
-    """The header of a CSV file, and its delimiter."""
     try:
         lines = head.decode("utf-8-sig", "ignore").splitlines()
     except UnicodeDecodeError:
@@ -238,7 +240,7 @@ def read_header(head: bytes, source: str, events: Events) -> tuple[Header, str]:
         raise InputError(f"{source}: {first_line(error)}") from None
     names = rows[0]
     if len(names) == 2 and all(events.labels.read(name) >= 0 for name in names):
-        events._say("no header: the first column is taken for the label, the second for the prediction")
+        events._say("no header, so the first column is read as the label, the second as the prediction")
         return Header([*NO_HEADER], names, there=False), delimiter
     if len(set(names)) < len(names):
         twice = next(name for name, times in Counter(names).items() if times > 1)
@@ -264,43 +266,46 @@ def _line(source: str, row: int, delimiter: str, header: bool) -> int:
 
 def json_tables(stream: Any, source: str, events: Events, part: NewPart | None = None) -> Iterator[Table]:
     """Tables of a JSON lines file; `part` limits them to new lines."""
-    buffer, first, row = LineBuffer(events.max_line), 1, 1
+    buffer, first, row = LineBuffer(), 1, 1
     if part is not None:
         stream, first, row = part.text(), part.lines + 1, part.rows + 1
     while block := stream.read(BLOCK):
         if whole := buffer.feed(block):
             lines = whole[:-1].split(b"\n")
-            check_length(lines, events.max_line, source, first)
+            check_length(lines, source, first)
+            before = events.malformed
             for table in json_table(lines, source, first, row, events):
                 yield table
                 row += table.size
+            row += events.malformed - before
             first += len(lines)
-        if buffer.size > events.max_line:
+        if buffer.size > MAX_LINE:
             break  # it need not be read to its end to be too long
-    check_length([buffer.rest()], events.max_line, source, first)
+    check_length([buffer.rest()], source, first)
     if (rest := buffer.rest()).strip():
         yield from json_table([rest], source, first, row, events)
 
 
 def json_table(lines: list[bytes], source: str, first: int, row: int, events: Events) -> Iterator[Table]:
     """A table of JSON lines, numbered from line `first` and row `row`; nothing if all are blank."""
-    numbers = np.arange(first, first + len(lines))
+    numbers, rows = np.arange(first, first + len(lines)), np.arange(row, row + len(lines))
     used = events.columns.used() if events.settled else None
     data = None if used is None else _decoded_columns(lines, tuple(dict.fromkeys(used)))
     if data is None:
         there = [at for at, line in enumerate(lines) if line.strip()]
-        if not there:
-            return
         lines, numbers = [lines[at] for at in there], numbers[there]
+        rows = np.arange(row, row + len(lines))
         records = _decoded(lines, json.loads)
         if records is None or {*map(type, records)} != {dict}:
-            records = [_json_record(line, source, int(number)) for line, number in zip(lines, numbers, strict=True)]
+            rows, records = _records(lines, source, numbers, rows, events)
+        if not records:
+            return
         if used is None:
             names = list(dict.fromkeys(chain.from_iterable(records)))
             times = [name for name in names if looks_like_time(records[0].get(name))]
             used = events.resolve(names, times, source).used()
         data = {name: [record.get(name) for record in records] for name in used}
-    yield Table(data, source, np.arange(row, row + len(lines)), (), line_of(numbers, row))
+    yield Table(data, source, rows, (), line_of(numbers, row))
 
 
 def _decoded_columns(lines: list[bytes], names: tuple[str, ...]) -> dict[str, list[Any]] | None:
@@ -322,7 +327,6 @@ def _decoder(names: tuple[str, ...]) -> Any:
 
 
 def _decoded(lines: list[bytes], decode: Callable[[bytes], Any]) -> list[Any] | None:
-    """The decoded lines; None if one of them is not JSON."""
     try:
         records: list[Any] = decode(b"[" + b",".join(lines) + b"]")
     except (ValueError, RecursionError):
@@ -333,6 +337,20 @@ def _decoded(lines: list[bytes], decode: Callable[[bytes], Any]) -> list[Any] | 
 def line_of(lines: npt.NDArray[np.int64], first: int) -> Callable[[int], str]:
     """A function from a row to its line, given the lines of the rows from `first` on."""
     return lambda row: f"line {lines[row - first]}"
+
+
+def _records(lines: list[bytes], source: str, numbers: Any, rows: Any, events: Events) -> tuple[Any, list[Any]]:
+    """The lines that hold an object, with their rows; the others raise, or are counted."""
+    good, records = [], []
+    for at, line in enumerate(lines):
+        try:
+            records.append(_json_record(line, source, int(numbers[at])))
+            good.append(at)
+        except InputError:
+            if events.bad == "reject":
+                raise
+    events.malformed += len(lines) - len(records)
+    return rows[good], records
 
 
 def _json_record(line: bytes, source: str, number: int) -> dict[str, Any]:

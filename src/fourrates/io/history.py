@@ -1,7 +1,7 @@
 """The files that `detect --state` has read before, so that no row counts twice.
 
-A file of lines is known by its bytes: if it starts with all that was read, reading resumes behind that. Parquet, Arrow
-and compressed files are rewritten when they grow, so they are known by their path and their first rows: if these have
+A file of lines is known by its bytes. If it starts with all that was read, reading resumes behind that. Parquet, Arrow
+and compressed files are rewritten when they grow, so they are known by their path and their first rows. If these have
 not changed, reading resumes behind the last row. Anything else is a new file.
 """
 
@@ -10,19 +10,23 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta
 
 from fourrates.events.batch import Table
 from fourrates.events.rows import InputError
 from fourrates.io.opening import BLOCK, Chain
 
-HEAD = 1024  # bytes by which most files are told apart
-DISTINCTIVE = 4096  # bytes: files of different names that share a shorter start may be alike by chance
+HEAD = 1024  # bytes by which most files are distinguished
+DISTINCTIVE = 4096  # bytes; files of different names that share a shorter start may be alike by chance
 FIRST_ROWS = 1 << 16  # by which a rewritten file is recognized
 MOST = 10_000  # files remembered; those not given for longest are forgotten first
+
+
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +34,12 @@ class FileRecord:
     path: str  # absolute
     device: int
     inode: int
-    length: int  # in bytes; with the two above and the next one the same as long as the file has not changed
+    length: Count  # in bytes; with the two above and the next one the same as long as the file has not changed
     modified: int  # ns
-    size: int  # bytes read: of lines up to the end of the last whole one
+    size: Count  # bytes read, of lines up to the end of the last whole one
     head: str  # SHA-256 of the first of these bytes
     digest: str  # and of all
-    rows: int  # read
+    rows: Count  # read
     first_rows: str  # SHA-256 of the first rows; empty for a file of lines
 
     def is_unchanged(self, about: os.stat_result) -> bool:
@@ -48,9 +52,10 @@ class FileRecord:
         return self.size <= about.st_size and (same or self.size >= DISTINCTIVE)
 
 
-class NewPart:
-    """The rows of a file that were not read before."""
+FileRecords = Annotated[list[FileRecord], Meta(max_length=MOST)]
 
+
+class NewPart:
     def __init__(self, path: str, about: os.stat_result, record: FileRecord | None, digest: Any, lines: int) -> None:
         # `start`, `lines` and `rows` are those before it; `rows` grows as they are read.
         self.path, self.about, self.record, self.lines = path, about, record, lines
@@ -64,7 +69,6 @@ class NewPart:
         return Chain(b"", _NewLines(self))
 
     def new_rows(self, table: Table) -> Table | None:
-        """The rows of a table behind those read; None if there are none."""
         old = int(np.searchsorted(table.rows, self.rows, side="right"))
         if old == table.size:
             return None
@@ -142,7 +146,6 @@ class History:
         return True
 
     def new_rows(self, path: str, part: NewPart, table: Table) -> Table | None:
-        """The rows of a table that are new; None if there are none. Tables come in the order of the file."""
         if not part.is_text and not part.first_rows:
             known = [record for record in reversed(self._records) if record.path == part.path and record.first_rows]
             known = [part.record, *known] if part.record is not None else known
@@ -181,31 +184,13 @@ class History:
                     longest = record, digest.copy(), lines
         return longest
 
-    def to_list(self) -> list[dict[str, Any]]:
-        """The records to save, once everything was read, ready for JSON."""
+    def records(self) -> FileRecords:
         now = [file.to_record() if isinstance(file, NewPart) else file for file in self._given.values()]
         if len(now) > MOST:
             raise InputError(f"{len(now):,} files; at most {MOST:,} can be remembered")
         replaced = {file.record for file in self._given.values() if isinstance(file, NewPart)} | {*now}
         before = [record for record in self._records if record not in replaced]
-        return [asdict(record) for record in before[max(len(before) + len(now) - MOST, 0) :] + now]
-
-    @classmethod
-    def from_list(cls, saved: Any, on_message: Callable[[str], None] | None = None) -> History:
-        """Load the result of :meth:`to_list`; an `InputError` if it is anything else."""
-        if not isinstance(saved, list) or len(saved) > MOST:
-            raise InputError("a damaged list of the files that were read")
-        return cls([_checked(record) for record in saved], on_message)
-
-
-def _checked(saved: Any) -> FileRecord:
-    kinds = {field.name: {"str": str, "int": int}[str(field.type)] for field in fields(FileRecord)}
-    sound = isinstance(saved, dict) and saved.keys() == kinds.keys()
-    sound = sound and all(type(saved[name]) is kind for name, kind in kinds.items())
-    sound = sound and all(-(2**63) <= saved[name] < 2**64 for name, kind in kinds.items() if kind is int)
-    if not sound or min(saved["size"], saved["rows"], saved["length"]) < 0:
-        raise InputError("a damaged list of the files that were read")
-    return FileRecord(**saved)
+        return before[max(len(before) + len(now) - MOST, 0) :] + now
 
 
 def _sha256(data: bytes) -> str:
@@ -224,7 +209,7 @@ def _first_rows(table: Table, size: int) -> str:
 
 
 def _end_of_lines(path: str, start: int) -> int:
-    """Where the last whole line of a file ends; `start` if none ends behind that."""
+    """The end of the last whole line of a file; `start` if none ends behind that."""
     with open(path, "rb") as file:
         end = file.seek(0, os.SEEK_END)
         while end > start:

@@ -1,28 +1,31 @@
 """Join predictions and late labels from two sources by id.
 
-:func:`joined` reads both as :func:`~fourrates.io.read` does. It gives :class:`Joined`: the
+:func:`joined` reads both as :func:`~fourrates.io.read` does. It gives :class:`Joined`, the
 :class:`~fourrates.io.Events` of the predictions with their labels, and counts of rows that wait, repeat or have no
 counterpart.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from itertools import chain
+from statistics import median
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from fourrates.budget.words import duration
+from fourrates.detectors.sampling import OwnFirst
 from fourrates.events.batch import Batch, Table
 from fourrates.events.columns import checked_column, is_missing, listed_values, pyarrow
 from fourrates.events.door import Columns, missing_problem
 from fourrates.events.labels import LabelEncoder
 from fourrates.events.rows import Bad, InputError
 from fourrates.io.cohorts import Cohorts
-from fourrates.io.events import Events, classes_of
-from fourrates.io.lines import MAX_LINE
+from fourrates.io.events import Events, classes_of, guess_pair
 from fourrates.io.prefetch import prefetch
 from fourrates.join import LabelJoin
 from fourrates.labels import Labels
@@ -31,13 +34,16 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from fourrates.events.clock import Times
+    from fourrates.events.door import Reading
     from fourrates.events.rows import Mask
     from fourrates.io.history import History
-    from fourrates.join.paired import Pairs
     from fourrates.labels import Codes
 
+    Micros = npt.NDArray[np.float64]
+
+TOGETHER = 1 << 20  # rows joined at a time
+LATEST = 101  # delays of labels, whose median is reported
 Order = Literal["prediction", "arrival"]
-ROW_BITS = 40  # bits of a tag for the row of a prediction, counted over all files; segment and version are above
 
 
 def joined(
@@ -52,17 +58,15 @@ def joined(
     bad: Bad = "reject",
     max_waiting: int = 10_000_000,
     max_wait: timedelta | None = None,
-    max_line: int = MAX_LINE,
-    say: Callable[[str], None] | None = None,
     order: Order = "prediction",
+    say: Callable[[str], None] | None = None,
     history: History | None = None,
     cohorts: Cohorts | None = None,
 ) -> Joined:
     """Join predictions and labels from two sources.
 
-    By default events are in the order of their predictions, so that a change is dated by when it happened; everything
-    is read before the first batch. In the order of arrival an event happens when both its rows are there: rows are read
-    by time if both sources have times, else all of one source is read first.
+    Everything is read before the first batch. Rows are joined by time if both sources have times, else all of one
+    source are read first.
 
     Parameters
     ----------
@@ -72,16 +76,17 @@ def joined(
         Of the predictions: `id`, `pred` or `score`, `time`, `by`; inferred if not given.
     label_columns : Columns, optional
         Of the labels: `id`, `truth`, `time`. The default `id` is that of the predictions.
-    labels, positive, threshold, bad, max_line, say
+    labels, positive, threshold, bad, say
         As for :func:`~fourrates.io.read`.
     max_waiting, max_wait
         As for :class:`~fourrates.LabelJoin`; `max_wait` needs a time in both sources.
     order : {"prediction", "arrival"}
-        How events are ordered.
+        Events in the order of their predictions, so that a change is dated by when it happened, or in the order in
+        which their pairs were completed.
     history : History, optional
         The files that were read before.
     cohorts : Cohorts, optional
-        The state of an earlier reading; with `history`, in the order of predictions.
+        The state of an earlier reading, with `history`.
 
     Examples
     --------
@@ -96,21 +101,20 @@ def joined(
     >>> {name: count for name, count in events.counts.items() if count}
     {'pairs': 2, 'waiting': 1, 'waiting_labels': 1, 'repeated_labels': 1}
     """
+    if order not in get_args(Order):
+        raise InputError(f"order {order!r} is neither prediction nor arrival")
     known = None if labels is None else Labels(labels, positive)
-    if order not in ("prediction", "arrival"):
-        raise ValueError(f"order {order!r} is neither 'prediction' nor 'arrival'")
-    late = _Labels(labels_from, label_columns or Columns(), known, None, bad, say, None, max_line, history)
-    events = Joined(predictions, columns or Columns(), known, threshold, bad, say, positive, max_line, history)
+    late = _Labels(labels_from, label_columns or Columns(), known, None, bad, say, None, history)
+    events = Joined(predictions, columns or Columns(), known, threshold, bad, say, positive, history)
     events.attach(late, max_waiting, max_wait, order, cohorts)
     return events
 
 
 class _Rows(NamedTuple):
-    """Some rows of one side, ready for the join."""
-
     ids: npt.NDArray[np.void]  # fingerprints
     codes: Codes
     tags: npt.NDArray[np.int64]
+    drawn: npt.NDArray[np.float32]  # probabilities of being labelled, its own first; 0 if unknown
     times: npt.NDArray[np.float64] | None  # microseconds that never run backwards
 
     def take(self, which: Any) -> _Rows:
@@ -118,36 +122,27 @@ class _Rows(NamedTuple):
 
 
 class _Side(Events):
-    """One source: columns to ids, codes and times."""
+    """One source, its columns to ids, codes and times."""
 
     names_source = True
     join: LabelJoin
     first: Table | None = None  # until it is read
     _latest = -np.inf  # time
-    _last = 0  # row met, counted over all files
 
     def start(self, id_name: str | None) -> Iterator[Table]:
         """Read far enough to know the columns; returns the tables."""
         if self.columns.id is None:
             self.columns = replace(self.columns, id=id_name)
-        self._sorts: dict[int, int] = {}  # segment and version, numbered
-        self.files: list[str] = []
-        self.bases: list[int] = []  # for each file, the rows of those before it
         tables = self.tables()
         self.first = first = next(tables, None)
         if first is not None and not self.settled:
             self.resolve(list(first.data), first.times, first.source)
         return tables if first is None else chain([first], tables)
 
-    def _guess(self, names: Sequence[str], where: str) -> Columns:
-        columns = self._guess_kind(self.columns, "id", names)
-        if columns.id is None:
-            raise self._not_found("ids (--id)", names, where)
-        return columns
-
     def rows_of(self, table: Table, timed: bool) -> _Rows:
         self.first = None  # release it
-        self._note_source(table)
+        if table.source not in self.sources[-1:]:
+            self.sources.append(table.source)
         self.rows += table.size
         name = self.columns.id
         assert name is not None
@@ -164,44 +159,26 @@ class _Side(Events):
         codes = reading.truths if reading.preds is None else reading.preds
         assert codes is not None
         times = self._moments(reading.times, reading.utc) if timed and reading.times is not None else None
-        tags = self.bases[-1] + table.rows
+        tags = table.rows
+        drawn = np.zeros((table.size, 2), np.float32) if reading.drawn is None else reading.drawn.pairs
         if (kept := bad.kept) is not None:
             self.skipped += len(bad)
-            codes, tags = codes[kept], tags[kept]
+            codes, tags, drawn = codes[kept], tags[kept], drawn[kept]
             ids = (
                 ids.filter(pyarrow("pyarrow").array(kept))
                 if hasattr(ids, "filter")
                 else [ids[i] for i in np.flatnonzero(kept)]
             )
             times = None if times is None else times[kept]
-        keys, versions = self.door.named_keys(reading), self.door.named_versions(reading)
-        return _Rows(self.join.fingerprints(ids), codes, self._tags(tags, keys, versions, times, table.source), times)
+        tags = self._tags(tags, codes, reading, times, table.source)
+        return _Rows(self.join.fingerprints(ids), codes, tags, drawn, times)
 
-    def _tags(
-        self, rows: Any, keys: Any, versions: Any, times: npt.NDArray[np.float64] | None, source: str
-    ) -> npt.NDArray[np.int64]:
-        """The tag of each row: by default its number over all files, with its segment and version."""
-        if keys is None and versions is None:
-            return np.asarray(rows)
-        sort = np.zeros(rows.size, np.int64) if keys is None else keys
-        if versions is not None:
-            sort = sort << 31 | versions
-        met, positions = np.unique(sort, return_inverse=True)
-        numbers = np.array([self._sorts.setdefault(one, len(self._sorts)) for one in met.tolist()], np.int64)
-        if len(self._sorts) >= 1 << 63 - ROW_BITS:
-            most = f"{1 << 63 - ROW_BITS:,}"
-            raise InputError(f"{source}: more than {most} different values in column {self.columns.by!r}")
-        return np.asarray(rows | numbers[positions] << ROW_BITS)
-
-    def _note_source(self, table: Table) -> None:
-        if table.source not in self.files[-1:]:
-            self.files.append(table.source)
-            self.sources.append(table.source)
-            self.bases.append(self._last)
-        self._last = self.bases[-1] + int(table.rows[-1]) if table.size else self._last
+    def _tags(self, rows: Any, codes: Codes, reading: Reading, times: Micros | None, source: str) -> Any:
+        """The tag of each row, by which its pair is known."""
+        return rows
 
     def _moments(self, given: Times, utc: bool) -> npt.NDArray[np.float64]:
-        """Times in microseconds that never run backwards: an earlier or unknown one gets the latest before it."""
+        """Times in microseconds that never run backwards; an earlier or unknown one gets the latest before it."""
         self.utc |= utc
         micros = np.where(np.isnat(given), -np.inf, given.astype(np.int64).astype(np.float64))
         if micros.size:
@@ -212,11 +189,17 @@ class _Side(Events):
 
 
 class _Labels(_Side):
+    needs = ("id", "truth")
+    time_hint = "name it known_at if labels were known then"
+    pred: str | None = None  # the column of the predictions
+
     def _guess(self, names: Sequence[str], where: str) -> Columns:
-        columns = self._guess_kind(super()._guess(names, where), "truth", names)
-        if columns.truth is None:
-            raise self._not_found("true labels (--truth)", names, where)
-        return Columns(truth=columns.truth, time=columns.time, id=columns.id)
+        if self._guess_kind(self.columns, "truth", names).truth is None and self.pred is not None:
+            pair = guess_pair([*names, self.pred])
+            self.columns = self.columns if pair is None else replace(self.columns, truth=pair[0])
+        columns = super()._guess(names, where)
+        own = Columns(truth=columns.truth, time=columns.time, id=columns.id)
+        return replace(own, probability=columns.probability, other=columns.other)
 
     def use_labels(self, labels: Labels) -> None:
         self.labelled, self.labels, self.door.encoder = True, labels, LabelEncoder(labels)
@@ -225,60 +208,78 @@ class _Labels(_Side):
 class Joined(_Side):
     """Batches of joined predictions and labels. Iterate over it once.
 
-    Rows and source of a batch are those of the predictions. So are its times, except in the order of arrival: there an
+    Rows and source of a batch are those of the predictions. So are its times, except in the order of arrival; there an
     event's time is when its pair was complete. `rows`, `skipped` and `sources` cover both sources.
 
     Attributes
     ----------
     join : LabelJoin
         Holds waiting predictions and labels, and the counts.
-    cohorts : Cohorts or None
+    cohorts : Cohorts
         Waiting predictions and unripe pairs, in the order of predictions.
     ripe : int
         With `history`, how many batches are ripe; later ones are read again next time, with more labels.
+    unwatched : deque of Batch, or None
+        If it is set to a deque, the predictions read are appended to it, each once; their truths stand for nothing.
     """
+
+    needs = ("id", "pred")
+    cohorts: Cohorts
 
     def attach(
         self, late: _Labels, max_waiting: int, max_wait: timedelta | None, order: Order, cohorts: Cohorts | None
     ) -> None:
-        self._late = late
-        self.join = LabelJoin(self.labels.given, self.positive, max_waiting, max_wait)
-        if order == "prediction":
-            self.cohorts = cohorts or Cohorts(self.join)
-            self.join = self.cohorts.join
-            self._remember(self.cohorts)
+        self._late, self._completed, self._waits = late, order == "arrival", deque[float](maxlen=LATEST)
+        self.cohorts = cohorts or Cohorts(LabelJoin(self.labels.given, self.positive, max_waiting, max_wait))
+        self.join = self.cohorts.join
+        self._remember()
 
-    def _remember(self, cohorts: Cohorts) -> None:
-        self.door.remember(cohorts.names, cohorts.versions)
-        cohorts.names, cohorts.versions = self.door.names, self.door.versions
+    def reread(self, extra: Sequence[str]) -> Joined:
+        late, columns = self._late, replace(self.columns, extra=tuple(extra))
+        own = self.labels, self._threshold, self.bad, None, self._positive
+        order: Order = "arrival" if self._completed else "prediction"
+        made = Joined(self._source, columns, *own)
+        wait: Any = self.join.max_wait
+        made.attach(_Labels(late._source, late.columns, *own), self.join.max_waiting, wait, order, None)
+        return made
+
+    def _remember(self) -> None:
+        self.door.remember(self.cohorts.names, self.cohorts.versions)
+        self.cohorts.names, self.cohorts.versions = self.door.names, self.door.versions
 
     def settle(self, columns: Columns) -> None:
         super().settle(columns)
-        if self.cohorts is not None:
-            self._remember(self.cohorts)
+        self._remember()
 
-    def _tags(
-        self, rows: Any, keys: Any, versions: Any, times: npt.NDArray[np.float64] | None, source: str
-    ) -> npt.NDArray[np.int64]:
-        if self.cohorts is None:
-            return super()._tags(rows, keys, versions, times, source)
+    def _tags(self, rows: Any, codes: Codes, reading: Reading, times: Micros | None, source: str) -> Any:
         files = self.cohorts.files
         if source not in files[-1:]:
             files.append(source)
-        return self.cohorts.add(rows - self.bases[-1], keys, versions, times, len(files) - 1)
+        keys, versions = self.door.named_keys(reading), self.door.named_versions(reading)
+        if self.unwatched is not None:
+            self.unwatched.append(Batch(codes, codes, source, rows, None if times is None else _dates(times), keys))
+        return self.cohorts.add(rows, keys, versions, times, len(files) - 1)
 
     @property
     def counts(self) -> dict[str, int]:
         return self.join.counts
 
     @property
+    def sampled(self) -> bool:
+        return bool(self.columns.drawn or self._late.columns.drawn)
+
+    @property
+    def label_wait(self) -> str | None:  # type: ignore[override]
+        """How long the latest labels took, if both sides have times."""
+        return duration(median(self._waits) / 1e6) if self._waits else None
+
+    @property
     def predicted(self) -> Times | None:
-        """When held predictions were made, which shows how many there are a day; None in the order of arrival."""
-        return None if self.cohorts is None or self.columns.time is None else self.cohorts.times
+        """When held predictions were made, which shows how many there are a day."""
+        return None if self.columns.time is None else self.cohorts.times
 
     def _guess(self, names: Sequence[str], where: str) -> Columns:
-        columns = self._guess_pred(super()._guess(names, where), names)
-        return replace(self._check_pred(columns, names, where), truth=None)
+        return replace(super()._guess(names, where), truth=None)
 
     def ahead(self) -> Iterator[Batch]:
         return prefetch(iter(self))
@@ -286,31 +287,27 @@ class Joined(_Side):
     def __iter__(self) -> Iterator[Batch]:
         late = self._late
         tables = self.start(None)
+        late.pred = self.columns.pred
         late_tables = late.start(self.columns.id)
         if not self.labelled:
-            self._learn_labels()
+            late_tables = self._learn_labels(late_tables)
         late.join = self.join
         timed = self.columns.time is not None, late.columns.time is not None
         if self.join.max_wait is not None and not all(timed):
             raise InputError("a longest wait needs a column of times both with the predictions and with the labels")
-        if self.cohorts is not None and self.history is not None and not timed[0]:
-            raise InputError("labels that come later need a column of times with the predictions (--time) to resume")
+        if self.history is not None and not timed[0]:
+            raise InputError("later labels need a column of times with the predictions (--time) to resume")
         predictions = (self.rows_of(table, timed[0]) for table in tables)
         labels = self._late_rows(late_tables, timed[1])
-        if self.cohorts is not None:
-            yield from self._in_order(self.cohorts, predictions, labels, timed)
-        else:
-            yield from self._as_they_come(predictions, labels, timed)
+        self._join_all(predictions, labels, timed)
+        yield from self._in_order(self.cohorts, timed[0] or (timed[1] and self._completed))
 
-    def _in_order(
-        self, cohorts: Cohorts, predictions: Iterator[_Rows], labels: Iterator[_Rows], timed: tuple[bool, bool]
-    ) -> Iterator[Batch]:
-        """All events in the order of their predictions; if the source will be read again, ripe ones first."""
-        for _ in self._as_they_come(predictions, labels, timed):
-            pass  # pairs go to the cohorts
+    def _in_order(self, cohorts: Cohorts, timed: bool) -> Iterator[Batch]:
+        """All events in the order asked for; if the source will be read again, ripe ones first."""
         keyed, until = self.columns.by is not None, cohorts.ripe_until() if self.history is not None else None
-        ripe = [] if until is None else [*cohorts.batches(timed[0], keyed, until=until)]
-        rest = [*cohorts.batches(timed[0], keyed, since=until)]
+        own = timed, keyed, self.sampled
+        ripe = [] if until is None else [*cohorts.batches(*own, until=until)]
+        rest = [*cohorts.batches(*own, since=until, completed=self._completed)]
         self.ripe = len(ripe)
         if until is not None:
             cohorts.drop(until)
@@ -318,17 +315,16 @@ class Joined(_Side):
             self.warnings.add(batch, len(self.labels.values))
             yield batch
 
-    def _as_they_come(
-        self, predictions: Iterator[_Rows], labels: Iterator[_Rows], timed: tuple[bool, bool]
-    ) -> Iterator[Batch]:
+    def _join_all(self, predictions: Iterator[_Rows], labels: Iterator[_Rows], timed: tuple[bool, bool]) -> None:
         if all(timed):
-            yield from self._by_time(predictions, labels)
-        elif timed[1]:
-            yield from self._one_side(predictions, False)
-            yield from self._one_side(labels, True)
+            self._join_by_time(predictions, labels)
+        elif timed[1] or (timed[0] and self.history is not None):
+            # Labels without times arrive when the predictions end, so their delay shows from one night to the next.
+            self._join_side(predictions, False, clocked=timed[0])
+            self._join_side(labels, True)
         else:
-            yield from self._one_side(labels, True)
-            yield from self._one_side(predictions, False)
+            self._join_side(labels, True)
+            self._join_side(predictions, False)
 
     def _late_rows(self, tables: Iterator[Table], timed: bool) -> Iterator[_Rows]:
         late = self._late
@@ -341,125 +337,71 @@ class Joined(_Side):
             self.utc |= late.utc
             self.sources += [source for source in late.sources if source not in self.sources]
             yield rows
+        self.malformed += late.malformed
 
-    def _learn_labels(self) -> None:
+    def _learn_labels(self, late_tables: Iterator[Table]) -> Iterator[Table]:
+        """Infer the classes; returns the tables of labels, of which enough were read to show two."""
         preds = classes_of(self.first, self.columns.pred)
-        truths = classes_of(self._late.first, self._late.columns.truth)
-        read = [table for table in (self.first, self._late.first) if table is not None]
+        truths, late = classes_of(None, None), list[Table]()
+        for table in late_tables:
+            late.append(table)
+            truths += classes_of(table, self._late.columns.truth)
+            if len(met := preds | truths) > 1 or met.keys() <= {0, 1}:
+                break
+        read = late if self.first is None else [self.first, *late[:1]]
         self.take_labels(truths, preds, " and ".join(table.source for table in read), sum(t.size for t in read))
         self._late.use_labels(self.labels)
         self.join = LabelJoin(self.labels.given, self.positive, self.join.max_waiting, self.join.max_wait)
-        if self.cohorts is not None:
-            self.cohorts.join = self.join
+        self.cohorts.join = self.join
+        return chain(late, late_tables)
 
     def data_warnings(self) -> dict[str, str]:
-        """A sentence about each data problem, by topic."""
-        unmatched = self._unmatched()
-        return {**({"unmatched": unmatched} if unmatched else {}), **super().data_warnings()}
+        own = {"unmatched": self._unmatched(), "delays": self.join.delay_warning}
+        return {**{topic: told for topic, told in own.items() if told}, **super().data_warnings()}
 
     def _unmatched(self) -> str:
         counts = self.counts
         told = (
             (counts["waiting"], "prediction waits", "predictions wait", "for a label"),
             (counts["expired"] + counts["displaced"], "prediction", "predictions", "left without a label"),
-            (counts["repeated_predictions"], "prediction", "predictions", "came twice"),
+            (counts["repeated_predictions"], "prediction", "predictions", "arrived twice"),
             (counts["waiting_labels"] + counts["unmatched"], "label has", "labels have", "no prediction"),
-            (counts["repeated_labels"], "label", "labels", "came twice"),
-            (counts["late_labels"], "label", "labels", "came after the prediction had left"),
+            (counts["repeated_labels"], "label", "labels", "arrived twice"),
+            (counts["late_labels"], "label", "labels", "arrived after the prediction had left"),
         )
         return ", ".join(f"{n:,} {one if n == 1 else many} {rest}" for n, one, many, rest in told if n)
 
-    def _one_side(self, parts: Iterator[_Rows], is_label: bool) -> Iterator[Batch]:
-        """All rows of one side; the clock does not move, since the other side has no times."""
+    def _join_side(self, parts: Iterator[_Rows], is_label: bool, clocked: bool = False) -> None:
+        """Join all rows of one side, while the other side has no times."""
         for rows in parts:
-            yield from self._pair(rows, np.full(rows.codes.size, is_label), clocked=False)
+            self._join_rows(rows, np.full(rows.codes.size, is_label), clocked)
 
-    def _by_time(self, predictions: Iterator[_Rows], labels: Iterator[_Rows]) -> Iterator[Batch]:
-        """Rows of both sides by time; at equal times, predictions first."""
-        one, other = _Queue(predictions), _Queue(labels)
-        while one.fill() | other.fill():
-            horizon = min(one.known_up_to, other.known_up_to)
-            # More predictions of the same time may follow: its labels wait for them.
-            last = one.known_up_to > horizon or one.ended
-            parts = [(one.pop(horizon, True), False), (other.pop(horizon, last), True)]
-            there = [(rows, is_label) for rows, is_label in parts if rows is not None]
-            if there:
-                both = _Rows(*map(np.concatenate, zip(*(rows for rows, _ in there), strict=True)))
-                is_label = np.concatenate([np.full(rows.codes.size, label) for rows, label in there])
-                order = np.argsort(both.times, kind="stable")  # type: ignore[arg-type]
-                yield from self._pair(both.take(order), is_label[order], clocked=True)
-
-    def _pair(self, rows: _Rows, is_label: npt.NDArray[np.bool_], clocked: bool) -> Iterator[Batch]:
-        times = None if rows.times is None else _dates(rows.times)
-        y = self.labels.decode(rows.codes)
-        pairs = self.join.replay(rows.ids, y, is_label, times if clocked else None, rows.tags)
-        if not len(pairs):
+    def _join_by_time(self, predictions: Iterator[_Rows], labels: Iterator[_Rows]) -> None:
+        """Join the rows of both sides by time; at equal times, predictions first."""
+        sides = [(rows, False) for rows in predictions] + [(rows, True) for rows in labels]
+        if not sides:
             return
-        if self.cohorts is None:
-            yield from self._pair_batches(pairs, None if times is None else times[pairs.positions])
-        else:
-            label_timed = rows.times is not None and is_label[pairs.positions].all()
-            self.cohorts.pair(pairs, rows.times[pairs.positions] if label_timed else None)  # type: ignore[index]
+        both = _Rows(*map(np.concatenate, zip(*(rows for rows, _ in sides), strict=True)))
+        is_label = np.concatenate([np.full(rows.codes.size, label) for rows, label in sides])
+        order = np.argsort(both.times, kind="stable")  # type: ignore[arg-type]
+        for start in range(0, order.size, TOGETHER):
+            part = order[start : start + TOGETHER]
+            self._join_rows(both.take(part), is_label[part], True)
 
-    def _pair_batches(self, pairs: Pairs, times: Times | None) -> Iterator[Batch]:
-        """Batches of pairs, each from one stretch of one prediction file."""
-        rows = pairs.tags & (1 << ROW_BITS) - 1
-        keys = versions = None
-        if self._sorts:
-            sorts = np.array([*self._sorts], np.int64)[pairs.tags >> ROW_BITS]
-            versions = None if self.columns.version is None else sorts & (1 << 31) - 1
-            keys = None if self.columns.by is None else sorts if versions is None else sorts >> 31
-        files = np.searchsorted(self.bases, rows, side="left") - 1
-        edges = [0, *(np.flatnonzero(np.diff(files)) + 1).tolist(), len(pairs)]
-        for start, stop in pairwise(edges):
-            part, file = slice(start, stop), int(files[start])
-            batch = Batch(
-                pairs.truths[part],
-                pairs.preds[part],
-                self.files[file],
-                rows[part] - self.bases[file],
-                None if times is None else times[part],
-                None if keys is None else keys[part],
-                versions=None if versions is None else versions[part],
-                version_names=self.door.versions,
-            )
-            self.warnings.add(batch, len(self.labels.values))
-            yield batch
-
-
-class _Queue:
-    """Unjoined rows of one side, in order of time."""
-
-    def __init__(self, parts: Iterator[_Rows]) -> None:
-        self._parts = parts
-        self._times: npt.NDArray[np.float64] = np.empty(0)
-        self._at = 0
-        self.ended = False
-
-    def fill(self) -> bool:
-        """Read more if empty; whether there are rows."""
-        while not self.ended and self._at == self._times.size:
-            rows = next(self._parts, None)
-            if rows is None:
-                self.ended = True
-            else:
-                assert rows.times is not None
-                self._rows, self._times, self._at = rows, rows.times, 0
-        return not self.ended
-
-    @property
-    def known_up_to(self) -> float:
-        """All rows before this time have been read."""
-        return np.inf if self.ended else float(self._times[-1])
-
-    def pop(self, horizon: float, inclusive: bool) -> _Rows | None:
-        stop = int(np.searchsorted(self._times, horizon, side="right" if inclusive else "left"))
-        start, self._at = self._at, max(stop, self._at)
-        return self._rows.take(slice(start, self._at)) if self._at > start else None
+    def _join_rows(self, rows: _Rows, is_label: npt.NDArray[np.bool_], clocked: bool) -> None:
+        """Join rows; pairs go to the cohorts."""
+        times = None if rows.times is None or not clocked else _dates(rows.times)
+        y = self.labels.decode(rows.codes)
+        pairs = self.join.replay(rows.ids, y, is_label, times, rows.tags, OwnFirst(rows.drawn))
+        if len(pairs):
+            if clocked and self._late.columns.time is not None:
+                waits = pairs.waits[is_label[pairs.positions]]
+                self._waits.extend(waits[np.isfinite(waits)][-LATEST:].tolist())
+            self.cohorts.pair(pairs, None if rows.times is None else rows.times[pairs.positions])
 
 
 def _texts(column: Any) -> tuple[Any, Mask | None]:
-    """Ids as text, so that 17 equals "17" in another file, and where one is missing."""
+    """Ids as text, so that 17 equals "17" in another file, and the rows without one."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "iu":
         pa = pyarrow("pyarrow")
         return pa.array(column).cast(pa.string()), None

@@ -10,20 +10,10 @@ MAX_LINE = 1 << 24  # bytes; a longer line cannot be an event
 class LineBuffer:
     r"""Keeps the beginning of a line until its end arrives.
 
-    At most one byte beyond `limit` is kept of a line, so that :func:`check_length` can find it.
-
-    Examples
-    --------
-    >>> from fourrates.io.lines import LineBuffer
-    >>> buffer = LineBuffer()
-    >>> buffer.feed(b"1,1\n0,")
-    b'1,1\n'
-    >>> buffer.feed(b"1\n")
-    b'0,1\n'
+    At most one byte beyond `MAX_LINE` is kept of a line, so that :func:`check_length` can find it.
     """
 
-    def __init__(self, limit: int = MAX_LINE) -> None:
-        self.limit = limit
+    def __init__(self) -> None:
         self.size = 0  # bytes since the last line end, dropped ones included
         self._pieces: list[bytes] = []
         self._kept = 0
@@ -52,13 +42,13 @@ class LineBuffer:
 
     def _keep(self, data: bytes) -> None:
         self.size += len(data)
-        if data and self._kept <= self.limit:
-            self._pieces.append(data[: self.limit + 1 - self._kept])
+        if data and self._kept <= MAX_LINE:
+            self._pieces.append(data[: MAX_LINE + 1 - self._kept])
             self._kept += len(self._pieces[-1])
 
 
-def check_length(lines: list[bytes], limit: int, source: str, first: int) -> None:
-    """Raise if a line is longer than `limit` bytes; `first` is the number of the first line."""
-    if max(map(len, lines), default=0) > limit:
-        at = next(i for i, line in enumerate(lines) if len(line) > limit)
-        raise InputError(f"{source}, line {first + at}: longer than {limit:,} bytes (--max-line)")
+def check_length(lines: list[bytes], source: str, first: int) -> None:
+    """Raise if a line is too long; `first` is the number of the first line."""
+    if max(map(len, lines), default=0) > MAX_LINE:
+        at = next(i for i, line in enumerate(lines) if len(line) > MAX_LINE)
+        raise InputError(f"{source}, line {first + at}: longer than {MAX_LINE:,} bytes")

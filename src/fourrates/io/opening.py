@@ -40,7 +40,7 @@ class Chain(io.RawIOBase):
         if self.head:
             taken, self.head = self.head[:size], self.head[size:]
             return taken
-        # A forged length may exceed memory: allocate for the bytes that arrive, not for those requested.
+        # A forged length may exceed memory, so allocate for the bytes that arrive, not for those requested.
         return bytes(self._some(min(size, BLOCK)))
 
     def readinto(self, buffer: Any) -> int:
@@ -70,7 +70,7 @@ def opened(path: str) -> tuple[Any, bool]:
 
 
 def _standard_input() -> Any:
-    """The standard input unbuffered: a thread waiting in a buffered read would keep the interpreter from ending."""
+    """The standard input unbuffered, as a thread waiting in a buffered read would keep the interpreter alive."""
     if sys.stdin is None:
         raise InputError("standard input: closed")
     return open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)
@@ -103,6 +103,5 @@ def is_text(head: bytes) -> bool:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error message."""
     text = str(error).strip().splitlines() or [type(error).__name__]
     return text[0][:1].lower() + text[0][1:]

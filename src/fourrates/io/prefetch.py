@@ -32,12 +32,6 @@ def prefetch(items: Iterator[Item]) -> Iterator[Item]:
     """Iterate in a separate thread, a few items ahead; an error is raised in place of the next item.
 
     Readers and detectors release the GIL while they work, so on two cores the shorter job costs no time.
-
-    Examples
-    --------
-    >>> from fourrates.io.prefetch import prefetch
-    >>> list(prefetch(iter("abc")))
-    ['a', 'b', 'c']
     """
     reading = _prefetch(items)
     _open.add(reading)
@@ -67,7 +61,7 @@ def _prefetch(items: Iterator[Item]) -> Generator[Item, None, None]:
             if isinstance(items, Generator):
                 items.close()
 
-    # A daemon: a pipe that never gives another byte must not keep the process from ending.
+    # A daemon, as a pipe that never gives another byte must not keep the process from ending.
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     try:

@@ -16,6 +16,7 @@ from fourrates.events.clock import look_like_times
 from fourrates.events.columns import checked_column
 from fourrates.events.rows import InputError
 from fourrates.io.formats import arrow_tables, csv_tables, json_tables, seekable_tables
+from fourrates.io.lines import MAX_LINE
 from fourrates.io.opening import Chain, first_line, is_text, named, opened, pyarrow, spooled
 
 if TYPE_CHECKING:
@@ -28,11 +29,10 @@ HEAD = 1 << 16  # bytes read to detect the format
 
 
 def tables(source: Any, events: Events) -> Iterator[Table]:
-    """The tables of a source."""
     if isinstance(source, str | os.PathLike):
         source = [source]
     if isinstance(source, list | tuple) and source and all(isinstance(one, str | os.PathLike) for one in source):
-        for path in paths(source):
+        for path in paths(source, may_be_empty=events.history is not None):
             yield from _file_tables(path, events)
         return
     if isinstance(source, list | tuple) and not source:
@@ -95,7 +95,7 @@ def _pair_tables(pairs: Iterator[Any]) -> Iterator[Table]:
         first += len(chunk)
 
 
-def paths(names: Sequence[str | os.PathLike[str]]) -> list[str]:
+def paths(names: Sequence[str | os.PathLike[str]], may_be_empty: bool = False) -> list[str]:
     """All files of paths, globs and folders, in order; those of a glob or folder sorted by name."""
     found: list[str] = []
     for given in names:
@@ -104,7 +104,7 @@ def paths(names: Sequence[str | os.PathLike[str]]) -> list[str]:
             found.append(name)
         elif os.path.isdir(name):
             inside = sorted(str(path) for path in Path(name).iterdir() if _bare_suffix(path.name) in SUFFIXES)
-            if not inside:
+            if not inside and not may_be_empty:
                 raise InputError(f"{name}: no file in this folder ends in {', '.join(SUFFIXES)}")
             found += inside
         elif os.path.exists(name) or not glob.has_magic(name):
@@ -137,7 +137,7 @@ def _tables_of(path: str, events: Events, part: NewPart | None) -> Iterator[Tabl
     stream, on_disk = opened(path)
     pa = pyarrow("pyarrow")
     try:
-        head = _head(stream, events.max_line, source)
+        head = _head(stream, source)
         stream = Chain(head, stream)
         suffix = _bare_suffix(path)
         kind = _kind(head, suffix, source)
@@ -162,7 +162,7 @@ def _tables_of(path: str, events: Events, part: NewPart | None) -> Iterator[Tabl
         stream.close()
 
 
-def _head(stream: Any, max_line: int, source: str) -> bytes:
+def _head(stream: Any, source: str) -> bytes:
     """The bytes up to the end of the first line at least; fewer if they are not text."""
     pieces: list[bytes] = []
     size = 0
@@ -171,8 +171,8 @@ def _head(stream: Any, max_line: int, source: str) -> bytes:
         size += len(more)
         if b"\n" in more or not (is_text(more) if len(pieces) == 1 else b"\0" not in more):
             break
-        if size > max_line:
-            raise InputError(f"{source}: the first line is longer than {max_line:,} bytes (--max-line)")
+        if size > MAX_LINE:
+            raise InputError(f"{source}: the first line is longer than {MAX_LINE:,} bytes")
     return b"".join(pieces)
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta
 
 from fourrates.events.batch import Batch, Table
 from fourrates.events.clock import looks_like_time
@@ -14,13 +16,35 @@ from fourrates.events.columns import pyarrow
 from fourrates.events.door import Columns
 from fourrates.events.rows import InputError
 from fourrates.io.events import Events
-from fourrates.io.formats import DELIMITERS, NO_HEADER, Header, csv_columns, json_table, line_of, read_header
-from fourrates.io.lines import MAX_LINE, LineBuffer, check_length
+from fourrates.io.formats import NO_HEADER, Header, csv_columns, json_table, line_of, read_header
+from fourrates.io.lines import LineBuffer, check_length
 from fourrates.io.opening import first_line, is_text
 
 MANY = 500  # lines from which on pyarrow is quicker
 MARK = b"\xef\xbb\xbf"  # of UTF-8, at the beginning of some files
 Refuse = Callable[[str, int, bytes, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """The format of a file, as learned from its first lines, and the next line and row."""
+
+    json: bool | None  # None before the first line
+    header: bytes | None
+    delimiter: Annotated[str, Meta(pattern="^[,\t;|]$", max_length=1)]
+    line: int
+    row: Annotated[int, Meta(ge=1)]
+    columns: Columns | None
+
+    def __post_init__(self) -> None:
+        missing = self.json is False and (self.columns is None or not {*self.columns.used()} <= {*self.names})
+        if self.row > self.line or missing:
+            raise ValueError("a damaged note of a file's format")
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of a CSV file."""
+        return [*NO_HEADER] if self.header is None else _fields([self.header], self.delimiter)[0]
 
 
 class Tail:
@@ -32,8 +56,6 @@ class Tail:
         What to read, as made by :func:`read`; its source is not touched.
     source : str
         The name of the stream in messages.
-    max_line : int
-        Bytes that a line may have.
     refuse : callable, optional
         Given source, number, text and problem of each line that is no event; without it the first one raises.
 
@@ -47,63 +69,46 @@ class Tail:
     [[0]]
     """
 
-    def __init__(self, events: Events, source: str, *, max_line: int = MAX_LINE, refuse: Refuse | None = None) -> None:
-        self.events, self.source, self.max_line, self.refuse = events, source, max_line, refuse
+    def __init__(self, events: Events, source: str, *, refuse: Refuse | None = None) -> None:
+        self.events, self.source = events, source
+        self.refuse = self._skip if refuse is None and events.bad == "skip" else refuse
         self.line = self.row = 1  # the next ones
-        self._buffer = LineBuffer(max_line)
+        self._buffer = LineBuffer()
         self._json: bool | None = None
         self._header: Header | None = None
         self._delimiter = ","
         self._first: bytes | None = None  # the line of the header
         self._begins = True
 
+    def _skip(self, *_: object) -> None:
+        self.events.malformed += 1
+
     def feed(self, data: bytes) -> Iterator[Batch]:
         if whole := self._buffer.feed(data):
             yield from self._lines(whole[:-1].split(b"\n"))
 
     def finish(self) -> Iterator[Batch]:
-        """The event of a last line that has no end."""
         rest = self._buffer.rest()
         self._buffer.clear()
         if rest.strip():
             yield from self._lines([rest])
 
     def begin(self) -> None:
-        """Say that the next line is the first of another file, which may have a header again."""
+        """Note that the next line is the first of another file, which may have a header again."""
         self.line = self.row = 1
         self._begins = True
 
-    def to_dict(self) -> dict[str, Any]:
-        """The format, as learned from the first lines, ready for JSON."""
-        return {
-            "json": self._json,
-            "header": None if self._first is None else self._first.decode("utf-8", "surrogateescape"),
-            "delimiter": self._delimiter,
-            "line": self.line,
-            "row": self.row,
-            "columns": self.events.columns.to_dict() if self.events.settled else None,
-        }
+    @property
+    def format(self) -> Format:
+        columns = self.events.columns if self.events.settled else None
+        return Format(self._json, self._first, self._delimiter, self.line, self.row, columns)
 
-    def restore(self, saved: Any) -> None:
-        """Load the result of :meth:`to_dict`; an `InputError` if it is anything else."""
-        try:
-            is_json, header, line, row = (saved[name] for name in ("json", "header", "line", "row"))
-            columns = None if saved["columns"] is None else Columns(**saved["columns"])
-            used = [] if columns is None else columns.used()
-            sound = is_json is None or (type(is_json) is bool and (is_json or columns is not None))
-            sound = sound and saved["delimiter"] in DELIMITERS and all(isinstance(name, str) for name in used)
-            sound = sound and type(line) is int and type(row) is int and 1 <= row <= line
-            self._delimiter = saved["delimiter"]
-            self._first = None if header is None else header.encode("utf-8", "surrogateescape")
-            names = NO_HEADER if self._first is None else _fields([self._first], self._delimiter)[0]
-            if not sound or (is_json is False and not {*used} <= {*names}):
-                raise ValueError
-        except (AttributeError, KeyError, TypeError, ValueError, csv.Error):
-            raise InputError("a damaged note of a file's format") from None
-        self._json, self.line, self.row, self._begins = is_json, line, row, is_json is None
-        self._header = Header([*names], []) if is_json is False or self._first is not None else None
-        if columns is not None:
-            self.events.settle(columns)
+    def restore(self, saved: Format) -> None:
+        self._json, self._first, self._delimiter = saved.json, saved.header, saved.delimiter
+        self.line, self.row, self._begins = saved.line, saved.row, saved.json is None
+        self._header = Header(saved.names, []) if saved.json is False or saved.header is not None else None
+        if saved.columns is not None:
+            self.events.settle(saved.columns)
 
     # Lines to tables ----------------------------------------------------------------------------------------
 
@@ -115,31 +120,31 @@ class Tail:
                 if line.removeprefix(MARK) != self._first:
                     continue
             elif line.strip():
-                continue  # it was refused: the next one may be the first
+                continue  # it was refused, so the next one may be the first
             del lines[0]
             self.line += 1
         first = self.line
         self.line += len(lines)
-        if self._first is not None and self._first in lines:  # another file came behind the first
+        if self._first is not None and self._first in lines:  # another file follows the first
             lines = [b"" if line == self._first else line for line in lines]
         if lines:
             yield from self._batches(lines, first)
 
     def _is_first(self, lines: list[bytes]) -> bool:
-        """Learn the format from what a file begins with; false if the first line was refused, and taken away."""
+        """Learn the format from the beginning of a file; false if the first line was refused, and taken away."""
         try:
             self._learn(lines)
             return True
         except InputError as error:
             if self.refuse is None or self._header is not None or is_text(lines[0]):
-                raise  # a file without the columns asked for is not a file with a bad line
+                raise  # a file without these columns is not a file with a bad line
             self.refuse(self.source, self.line, lines.pop(0), str(error))
             self.line += 1
             return False
 
     def _learn(self, lines: list[bytes]) -> None:
         line = lines[0].removeprefix(MARK)
-        check_length([line], self.max_line, self.source, self.line)
+        check_length([line], self.source, self.line)
         if line == self._first:
             return
         if not is_text(line + b"\n"):
@@ -151,7 +156,7 @@ class Tail:
         if known is not None and self.events.settled:
             names = next(iter(_fields([line], self._delimiter)), [])
             if not set(self.events.columns.used()) <= set(names) or len(set(names)) < len(names):
-                return  # a file that goes on without a header of its own
+                return  # a file that continues without a header
         self._header, self._delimiter = read_header(b"\n".join(lines[:2]), self.source, self.events)
         self._first = line if self._header.there else None
         if not self.events.settled:
@@ -161,6 +166,7 @@ class Tail:
 
     def _batches(self, lines: list[bytes], first: int) -> Iterator[Batch]:
         """The events of lines; those that are none are refused, found by halving."""
+        malformed = self.events.malformed
         try:
             tables = [*self._tables(lines, first)]
             batches = [batch for table in tables for batch in self.events.batch(table)]
@@ -169,17 +175,17 @@ class Tail:
                 raise
             if len(lines) == 1:
                 self.refuse(self.source, first, lines[0], str(error))
-                self.row += 1  # a row all the same, so that those after it are found where they stand
+                self.row += 1  # a row all the same, so that those after it keep their places
                 return
             half = len(lines) // 2
             yield from self._batches(lines[:half], first)
             yield from self._batches(lines[half:], first + half)
             return
-        self.row += sum(table.size for table in tables)
+        self.row += sum(table.size for table in tables) + self.events.malformed - malformed
         yield from batches
 
     def _tables(self, lines: list[bytes], first: int) -> Iterator[Table]:
-        check_length(lines, self.max_line, self.source, first)
+        check_length(lines, self.source, first)
         if self._json:
             return json_table(lines, self.source, first, self.row, self.events)
         return self._csv_table(lines, first, self.row)
@@ -201,7 +207,8 @@ class Tail:
         numbers = np.arange(first, first + len(rows))
         if not set(map(len, rows)) <= {0, len(names)}:
             bad = next(i for i, row in enumerate(rows) if len(row) not in (0, len(names)))
-            raise InputError(f"{self.source}, line {numbers[bad]}: {len(rows[bad])} fields where {len(names)} belong")
+            expected = f"{len(rows[bad])} fields instead of {len(names)}"
+            raise InputError(f"{self.source}, line {numbers[bad]}: {expected}")
         if not all(rows):
             numbers = numbers[[bool(row) for row in rows]]
             rows = [row for row in rows if row]
@@ -225,7 +232,7 @@ class Tail:
 
 
 def _fields(lines: list[bytes], delimiter: str) -> list[list[str]]:
-    """The fields of each line. A quote that is not closed ends with its line: what follows it is another event."""
+    """The fields of each line. A quote that is not closed ends with its line, and the next line is another event."""
     text = b"\n".join(lines).decode().replace("\r", "").split("\n")
     if b'"' in b"".join(lines):
         return [next(iter(csv.reader([line], delimiter=delimiter, strict=True)), []) for line in text]

@@ -1,4 +1,4 @@
-"""Predictions and late labels by id: the join, its ids and times, and the pairs it gives."""
+"""Predictions and late labels by id, with the join, its ids and times, and the pairs it gives."""
 
 from fourrates.join.join import LabelJoin
 

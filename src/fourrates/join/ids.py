@@ -29,18 +29,10 @@ DEEPEST = 8  # tuples within tuples
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Ids as stretches of UTF-8: the i-th is ``data[edges[i]:edges[i + 1]]``.
+    """Ids as stretches of UTF-8: the i-th is ``data[edges[i]:edges[i + 1]]``."""
 
-    Attributes
-    ----------
-    edges : array of int64
-        In order, one more than there are ids.
-    data : array of uint8
-        The text of all of them.
-    """
-
-    edges: npt.NDArray[np.int64]
-    data: npt.NDArray[np.uint8]
+    edges: npt.NDArray[np.int64]  #: in order, one more than there are ids
+    data: npt.NDArray[np.uint8]  #: the text of all of them
 
     def __post_init__(self) -> None:
         edges = self.edges
@@ -89,14 +81,7 @@ def _of_array(hasher: Hasher, values: Array) -> Fingerprints:
         unsigned = values.dtype.kind == "u" and values.dtype.itemsize == 8
         bits = np.ascontiguousarray(values, np.uint64 if unsigned else np.int64)
         hasher.integers(bits.view(np.int64), unsigned, found)
-    elif kind == "f":
-        numbers = np.ascontiguousarray(values, np.float64)
-        if (missing := np.isnan(numbers)).any():
-            raise _missing(float("nan"), int(missing.argmax()))
-        if values.dtype.itemsize > 8 and (values != numbers).any():
-            raise TypeError(f"ids of type {values.dtype} do not fit into 64 bits")
-        hasher.floats(numbers, found)
-    elif kind in "USOT":
+    elif kind in "fUSOT":
         return _of_objects(hasher, values.tolist())
     else:
         raise TypeError(f"ids of type {values.dtype} are not numbers, strings or objects")

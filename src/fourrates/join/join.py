@@ -10,20 +10,21 @@ from __future__ import annotations
 import math
 import os
 import struct
-import threading
-from collections.abc import Hashable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Hashable, Iterable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from fourrates.checks import check_whole
+from fourrates.detectors.sampling import OwnFirst, both_probabilities
+from fourrates.exclusive import ExclusiveUse
+from fourrates.join.delays import LabelDelays
 from fourrates.join.ids import check_tags, fingerprints
 from fourrates.join.moments import Unit, duration, moments
 from fourrates.join.paired import Pairs
 from fourrates.kernel.fingerprint import Hasher
-from fourrates.kernel.pending import ENTRY, STATES, Pending
+from fourrates.kernel.pending import ENTRY, PAIR, STATES, Pending
 from fourrates.labels import Labels, plain
 from fourrates.state import pack, unpack
 
@@ -32,23 +33,13 @@ if TYPE_CHECKING:
 
     from fourrates.labels import Codes
 
-MOST = 500_000_000  # that may wait or be remembered: table positions have 32 bits
+MOST = 500_000_000  # that may wait or be remembered, as table positions have 32 bits
 KIND = "LabelJoin"
-PROGRESS = struct.Struct("<16s7qdd3q")  # key, counts, clock and its beginning, entries of each log
+PROGRESS = struct.Struct("<16s7qdd4q")  # key, counts, clock and its beginning, entries of each log, delays
 UNITS: tuple[Unit | None, ...] = (None, "number", "date")
 COUNTS = ("pairs", "expired", "displaced", "unmatched", "repeated_predictions", "repeated_labels", "late_labels")
 SAVED = ENTRY.newbyteorder("<")
 LOGS = ({STATES["prediction"]}, {STATES["label"]}, {STATES["paired"], STATES["missed"]})  # the states in each
-
-
-class _count:
-    """One of the counts, read as an attribute."""
-
-    def __init__(self, name: str, doc: str) -> None:
-        self.name, self.__doc__ = name, doc
-
-    def __get__(self, join: LabelJoin | None, owner: type) -> int:
-        return self if join is None else join.counts[self.name]  # type: ignore[return-value]
 
 
 class LabelJoin:
@@ -62,8 +53,8 @@ class LabelJoin:
         The most predictions waiting for a label, and the most labels waiting for a prediction. Beyond that the oldest
         leaves and is counted.
     max_wait : float or timedelta, optional
-        How long anything waits: a number in the unit of the times, or a timedelta if times are dates. Without it, only
-        `max_waiting` bounds the wait.
+        How long anything waits, as a number in the unit of the times, or a timedelta if times are dates. Without it,
+        only `max_waiting` bounds the wait.
     max_remembered : int, optional
         How many ids are remembered after they were paired or left, so that a repeated label counts as a repeat.
         Default: `max_waiting`. With `max_wait`, an id is remembered no longer than that.
@@ -72,29 +63,26 @@ class LabelJoin:
 
     Attributes
     ----------
-    pairs : int
-        Pairs completed.
     waiting, waiting_labels : int
         Predictions that wait for their label, and labels that wait for their prediction.
-    expired, displaced : int
-        Predictions that left without a label: after `max_wait`, or because too many waited.
-    unmatched : int
-        Labels that left without a prediction, for either reason.
-    late_labels : int
-        Labels that arrived after their prediction had left.
-    repeated_predictions, repeated_labels : int
-        Items whose id was seen before. The first one counts, even if the others differ.
+    counts : dict
+        These, and by name how all others ended: `pairs`; `expired` and `displaced`, predictions that left without a
+        label, after `max_wait`, or because too many waited; `unmatched`, labels that left without a prediction;
+        `late_labels`, which arrived after their prediction had left; `repeated_predictions` and `repeated_labels`,
+        whose id was seen before. The first one counts, even if the others differ.
+    delays : LabelDelays
+        A sample of the pairs and of the time their labels took, for :attr:`delay_warning`.
 
     Notes
     -----
     - *Every prediction* is paired, waits, has expired, was displaced or is a repeat; *every label* is paired, waits, is
       unmatched, late or a repeat. The counts add up.
     - *Ids* are numbers, text, bytes, UUIDs or tuples of them, also mixed; NumPy, Arrow, pandas and polars columns.
-      Equal ids are one id, so 1, 1.0 and True are; "1" is another. Only a keyed fingerprint of 96 bits is stored: among
+      Equal ids are one id, so 1, 1.0 and True are; "1" is another. Only a keyed fingerprint of 96 bits is stored. Among
       ten million of them a new id is mistaken for another with probability 1.3e-22.
     - *Time* is given by the calls. The clock is the latest time given and never runs backwards. An item without a time,
       or with an earlier one, waits from the clock's time. Items may be paired up to `max_wait` later, inclusive.
-    - *Memory*: 45 to 80 bytes for each waiting or remembered item.
+    - *Memory*: 59 to 64 bytes for each waiting or remembered item, of the most there ever were.
     - A batch gives the same result as its items one at a time. It is checked in full before anything changes.
     - Two threads that use it at once get a RuntimeError.
 
@@ -146,14 +134,22 @@ class LabelJoin:
             raise ValueError(f"seed {seed!r} is not below 2**128")
         self._set_key(os.urandom(16) if seed is None else int(seed).to_bytes(16, "little"))
         self._pending = Pending(self.max_waiting, self.max_remembered, self._longest)
-        self._busy = threading.Lock()
+        self.delays = LabelDelays(len(self._labels.values))
+        self._use = ExclusiveUse("this LabelJoin")
 
     def _set_key(self, key: bytes) -> None:
         self._key, self._hasher = key, Hasher(key)
 
     # Predictions and labels -----------------------------------------------------------------------------------
 
-    def predict(self, ids: Any, y_pred: npt.ArrayLike, times: Any = None, tags: npt.ArrayLike | None = None) -> Pairs:
+    def predict(
+        self,
+        ids: Any,
+        y_pred: npt.ArrayLike,
+        times: Any = None,
+        tags: npt.ArrayLike | None = None,
+        probability: Any = None,
+    ) -> Pairs:
         """Add predictions; returns the pairs whose labels were already here.
 
         Parameters
@@ -166,10 +162,13 @@ class LabelJoin:
             When each was made. A missing time is the clock's.
         tags : array of integers, optional
             Any number of 64 bits to return with the pair, such as that of a segment.
+        probability : mapping or array of shape (predictions, 2), optional
+            How likely each was drawn for labelling, for each prediction it might have had, as a
+            :class:`~fourrates.LabelPlan` draws them; returned with the pair.
         """
-        return self._take(ids, self._labels.encode(y_pred, "y_pred"), "y_pred", 0, times, tags)
+        return self._take(ids, self._labels.encode(y_pred, "y_pred"), "y_pred", 0, times, tags, probability)
 
-    def label(self, ids: Any, y_true: npt.ArrayLike, times: Any = None) -> Pairs:
+    def label(self, ids: Any, y_true: npt.ArrayLike, times: Any = None, probability: Any = None) -> Pairs:
         """Add labels; returns the pairs they complete.
 
         Parameters
@@ -180,8 +179,10 @@ class LabelJoin:
             The true labels.
         times : array of numbers or dates, or one for all, optional
             When each arrived.
+        probability : optional
+            As for :meth:`predict`, for predictions without it.
         """
-        return self._take(ids, self._labels.encode(y_true, "y_true"), "y_true", 1, times, None)
+        return self._take(ids, self._labels.encode(y_true, "y_true"), "y_true", 1, times, None, probability)
 
     def both(
         self,
@@ -190,6 +191,7 @@ class LabelJoin:
         y_pred: npt.ArrayLike,
         times: Any = None,
         tags: npt.ArrayLike | None = None,
+        probability: Any = None,
     ) -> Pairs:
         """Add predictions together with their labels; returns those whose id is new.
 
@@ -201,14 +203,21 @@ class LabelJoin:
             One per event.
         y_true, y_pred : array of labels
             The true and the predicted labels.
-        times, tags
+        times, tags, probability
             As for :meth:`predict`.
         """
         truths = self._labels.encode(y_true, "y_true")
-        return self._take(ids, self._labels.encode(y_pred, "y_pred"), "y_pred", 0, times, tags, truths)
+        preds = self._labels.encode(y_pred, "y_pred")
+        return self._take(ids, preds, "y_pred", 0, times, tags, probability, truths)
 
     def replay(
-        self, ids: Any, y: npt.ArrayLike, is_label: npt.ArrayLike, times: Any = None, tags: npt.ArrayLike | None = None
+        self,
+        ids: Any,
+        y: npt.ArrayLike,
+        is_label: npt.ArrayLike,
+        times: Any = None,
+        tags: npt.ArrayLike | None = None,
+        probability: Any = None,
     ) -> Pairs:
         """Add predictions and labels in one sequence, as a combined log has them.
 
@@ -220,13 +229,13 @@ class LabelJoin:
             The predicted or the true labels.
         is_label : array of bool
             Whether each item is a label.
-        times, tags
+        times, tags, probability
             As for :meth:`predict`; the tag of a label does not matter.
         """
         sides = np.asarray(is_label)
         if sides.dtype != np.bool_ or sides.ndim != 1:
             raise TypeError("is_label must be an array of bools")
-        return self._take(ids, self._labels.encode(y, "y"), "y", sides.view(np.uint8), times, tags)
+        return self._take(ids, self._labels.encode(y, "y"), "y", sides.view(np.uint8), times, tags, probability)
 
     def fingerprints(self, ids: Any) -> npt.NDArray[np.void]:
         """Fingerprint ids in advance, possibly in another thread; every method accepts the result."""
@@ -240,13 +249,13 @@ class LabelJoin:
         now : number or date
             In the unit of the times.
         """
-        with self._alone():
-            before = self.expired
+        with self._use:
+            before = self.counts["expired"]
             moment = self._times(now, 1)
             if moment is None:
                 raise ValueError(f"now {now!r} is not a time")
             self._pending.expire(float(moment[0]))
-            return self.expired - before
+            return self.counts["expired"] - before
 
     def _take(
         self,
@@ -256,33 +265,50 @@ class LabelJoin:
         sides: int | npt.NDArray[np.uint8],
         times: Any,
         tags: Any,
+        probability: Any,
         true_codes: Codes | None = None,
     ) -> Pairs:
-        with self._alone():
-            found = self.fingerprints(ids)
+        with self._use:
+            prints = self.fingerprints(ids)
             size = codes.size
-            if found.size != size:
-                raise ValueError(f"ids has {found.size} items, {name} has {size}")
+            if prints.size != size:
+                raise ValueError(f"ids has {prints.size} items, {name} has {size}")
             which = np.full(size, sides, np.uint8) if isinstance(sides, int) else np.ascontiguousarray(sides)
             if which.size != size:
                 raise ValueError(f"is_label has {which.size} items, {name} has {size}")
             if true_codes is not None and true_codes.size != size:
                 raise ValueError(f"y_true has {true_codes.size} items, {name} has {size}")
             marks = None if tags is None else check_tags(tags, size)
+            own_first = isinstance(probability, OwnFirst)
+            drawn = None if probability is None else self._probabilities(probability, size)
             when = self._times(times, size)
-            truths, preds = np.empty(size, np.uint16), np.empty(size, np.uint16)
-            marked, positions = np.empty(size, np.int64), np.empty(size, np.int64)
-            n = self._pending.take(found, codes, which, true_codes, marks, when, truths, preds, marked, positions)
-        return Pairs(truths[:n].copy(), preds[:n].copy(), positions[:n].copy(), marked[:n].copy(), self._labels)
+            found, repeated = np.empty(size, PAIR), np.empty(size, np.uint8)
+            given = prints, codes, which, true_codes, marks, when, drawn, own_first
+            done = found[: self._pending.take(*given, found, repeated)]
+            pairs = Pairs(
+                truths=done["truth"].copy(),
+                preds=done["pred"].copy(),
+                positions=done["position"].copy(),
+                tags=done["tag"].copy(),
+                waits=done["wait"].copy(),
+                labels=self._labels,
+                probabilities=done["probabilities"].copy(),
+                repeated=repeated.view(np.bool_),
+            )
+            if done.size and self._unit is not None:
+                draws = prints["low"][pairs.positions]
+                self.delays.add(draws, pairs.truths, pairs.preds, done["since"].copy(), pairs.waits)
+        return pairs
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        if not self._busy.acquire(blocking=False):
-            raise RuntimeError("this LabelJoin is in use by another thread; put a lock around it")
-        try:
-            yield
-        finally:
-            self._busy.release()
+    def _probabilities(self, probability: Any, size: int) -> npt.NDArray[np.float32]:
+        """Probabilities as the table holds them."""
+        if not isinstance(probability, OwnFirst):
+            if len(self._labels.values) != 2:
+                raise ValueError("probability: for two labels only")
+            return both_probabilities(probability, self._labels, size)
+        if probability.pairs.shape != (size, 2):
+            raise ValueError(f"probability has shape {probability.pairs.shape} for {size} events")
+        return np.ascontiguousarray(probability.pairs, np.float32)
 
     def _times(self, times: Any, size: int) -> npt.NDArray[np.float64] | None:
         """Times as numbers, nan if missing; the first ones settle whether they are numbers or dates."""
@@ -344,18 +370,10 @@ class LabelJoin:
         """Paired or dropped ids that are remembered."""
         return int(self._pending.sizes[2])
 
-    pairs = _count("pairs", "Pairs completed.")
-    expired = _count("expired", "Predictions that left without a label after `max_wait`.")
-    displaced = _count("displaced", "Predictions that left without a label because too many waited.")
-    unmatched = _count("unmatched", "Labels that left without a prediction.")
-    late_labels = _count("late_labels", "Labels that came after their prediction had left.")
-    repeated_predictions = _count("repeated_predictions", "Predictions whose id was met before.")
-    repeated_labels = _count("repeated_labels", "Labels whose id was met before.")
-
     @property
     def waiting_since(self) -> float | datetime | None:
         """When the oldest waiting prediction was made; None if none waits or no time was given."""
-        with self._alone():
+        with self._use:
             since = self._pending.oldest_time
         if math.isnan(since):
             return None
@@ -364,13 +382,19 @@ class LabelJoin:
     @property
     def waiting_tags(self) -> npt.NDArray[np.int64]:
         """The tags of waiting predictions, in order of arrival."""
-        with self._alone():
+        with self._use:
             return np.ascontiguousarray(self._pending.dump(0)["tag"])
+
+    @property
+    def delay_warning(self) -> str | None:
+        """A sentence if errors are labelled sooner than right predictions, or later; None if not, or without times."""
+        with self._use:
+            return self.delays.sentence(self._labels.values, 1e6 if self._unit == "date" else None)
 
     @property
     def nbytes(self) -> int:
         """Memory of the table, in bytes."""
-        with self._alone():
+        with self._use:
             return int(self._pending.nbytes)
 
     def __repr__(self) -> str:
@@ -415,34 +439,36 @@ class LabelJoin:
         return _revive, (type(self), self.parameters, self._unit, self._dump())
 
     def _dump(self) -> bytes:
-        with self._alone():
+        with self._use:
             logs = [self._pending.dump(log) for log in range(len(LOGS))]
-            sizes = [log.size for log in logs]
+            delays = self.delays.to_bytes()
+            sizes = *(log.size for log in logs), len(delays)
             progress = PROGRESS.pack(self._key, *self._pending.counts, *self._pending.clock, *sizes)
-        return progress + b"".join(log.astype(SAVED, copy=False).tobytes() for log in logs)
+        return b"".join([progress, *(log.astype(SAVED, copy=False).tobytes() for log in logs), delays])
 
     def _restore(self, unit: Unit | None, state: bytes) -> None:
         key, *numbers = PROGRESS.unpack_from(state)
-        counts, (now, began), sizes = tuple(numbers[:7]), numbers[7:9], numbers[9:]
+        counts, (now, began), sizes, n_delays = tuple(numbers[:7]), numbers[7:9], numbers[9:12], numbers[12]
         self._set_key(key)
         if self.parameters["seed"] is not None and int.from_bytes(key, "little") != self.parameters["seed"]:
             raise ValueError("the saved key is not that of the seed")
         if self._unit not in (None, unit) or (unit is None and not math.isnan(now)):
             raise ValueError("the saved clock does not fit the unit of max_wait")
         if not (math.isnan(now) and math.isnan(began)) and not -math.inf < began <= now < math.inf:
-            raise ValueError(f"the saved clock stands at {now!r} and began at {began!r}")
+            raise ValueError(f"the saved clock is at {now!r} and began at {began!r}")
         if not 0 <= min(counts) <= max(counts) < 2**62:
             raise ValueError(f"the saved counts {counts} are not counts")
         most = (self.max_waiting, self.max_waiting, self.max_remembered)
         if any(not 0 <= size <= limit for size, limit in zip(sizes, most, strict=True)):
-            raise ValueError(f"{sizes} entries were saved where {most} are the most")
-        if len(state) != PROGRESS.size + sum(sizes) * SAVED.itemsize:
+            raise ValueError(f"{sizes} entries were saved, at most {most} are allowed")
+        end = PROGRESS.size + sum(sizes) * SAVED.itemsize
+        if n_delays < 0 or len(state) != end + n_delays:
             raise ValueError(f"the saved state has {len(state):,} bytes, which does not fit its {sum(sizes):,} entries")
-        entries = np.frombuffer(state, SAVED, offset=PROGRESS.size).astype(ENTRY)
-        logs = tuple(np.split(entries, np.cumsum(sizes)[:-1]))
-        for log, states in zip(logs, LOGS, strict=True):
+        self.delays.load(state[end:])
+        entries = np.frombuffer(state[:end], SAVED, offset=PROGRESS.size).astype(ENTRY)
+        for log, states in zip(np.split(entries, np.cumsum(sizes)[:-1]), LOGS, strict=True):
             self._check(log, states, now, began)
-        twice = self._pending.load(logs, counts, now, began)
+        twice = self._pending.load(entries, counts, now, began)
         if twice >= 0:
             raise ValueError(f"the id of the saved entry {twice} is there twice")
         self._unit = unit
@@ -452,13 +478,16 @@ class LabelJoin:
         known = np.isneginf(times) if math.isnan(now) else np.isneginf(times) | ((times >= began) & (times <= now))
         if not known.all() or (times[1:] < times[:-1]).any():
             raise ValueError("the times of the saved entries are not in order, or not up to the clock")
-        if not np.isin(log["state"], [*states]).all() or log["spare"].any():
-            raise ValueError("a saved entry stands where it does not belong")
+        if not np.isin(log["state"], [*states]).all():
+            raise ValueError("a saved entry is out of place")
+        pairs, drawn = log["probabilities"], log["drawn"]
+        if (drawn > 2).any() or not np.where(drawn[:, None] > 0, (pairs > 0) & (pairs <= 1), pairs == 0).all():
+            raise ValueError("a saved entry has probabilities that are none")
         if (log["code"] >= len(self._labels.values)).any():
             raise ValueError(f"a saved entry has a code that is none of {len(self._labels.values)} labels")
         waits = log["state"] == STATES["prediction"]
-        if log["tag"][~waits].any() or (STATES["paired"] in states and log["code"].any()):
-            raise ValueError("a saved entry carries what only a prediction does")
+        if log["tag"][~waits].any() or (STATES["paired"] in states and (log["code"].any() or drawn.any())):
+            raise ValueError("a saved entry carries numbers that only a prediction has")
 
 
 def _revive(kind: type[LabelJoin], parameters: dict[str, Any], unit: Unit | None, state: bytes) -> LabelJoin:

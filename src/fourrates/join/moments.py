@@ -1,4 +1,4 @@
-"""Times and lengths of time as numbers: numbers as they are, dates as microseconds since 1970."""
+"""Times and lengths of time as numbers; numbers as they are, dates as microseconds since 1970."""
 
 from __future__ import annotations
 

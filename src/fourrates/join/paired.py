@@ -18,25 +18,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
-    """Pairs completed by one call, in order of completion.
+    """Pairs completed by one call, in order of completion; `y_true` and `y_pred` are the same as labels."""
 
-    Attributes
-    ----------
-    truths, preds : arrays of uint16
-        Class codes, in the order of the labels.
-    positions : array of int64
-        Position in the call of the id that completed each pair.
-    tags : array of int64
-        The tag given with each prediction; 0 by default.
-    y_true, y_pred : arrays of labels
-        The same pairs as labels.
-    """
-
-    truths: Codes
+    truths: Codes  #: class codes, in the order of the labels
     preds: Codes
-    positions: npt.NDArray[np.int64]
-    tags: npt.NDArray[np.int64]
+    positions: npt.NDArray[np.int64]  #: position in the call of the id that completed each pair
+    tags: npt.NDArray[np.int64]  #: the tag given with each prediction; 0 by default
+    #: how long each label took, in the unit of the times, dates in microseconds; nan without times
+    waits: npt.NDArray[np.float64]
     labels: Labels
+    #: (pairs, 2), how likely each was drawn for labelling, for each prediction it might have had, by code; 0 if unknown
+    probabilities: npt.NDArray[np.float32]
+    repeated: npt.NDArray[np.bool_]  #: for each item of the call, whether it was a prediction whose id was seen before
+
+    @property
+    def probability(self) -> npt.NDArray[np.float32]:
+        """The probabilities in the order of the labels as given, for a detector of sampled events."""
+        return self.probabilities[:, [self.labels.values.index(label) for label in self.labels.given]]
 
     @property
     def y_true(self) -> npt.NDArray[Any]:

@@ -1,1 +1,1 @@
-"""The compiled room: arrays and numbers only. Labels, names, files and messages are others' business."""
+"""The compiled room, for arrays and numbers only. Labels, names, files and messages are others' business."""

@@ -1,4 +1,4 @@
-"""What may have happened: alternatives, the evidence for each of them, and the power of their ratios."""
+"""The alternatives, the evidence for each of them, and the power of their ratios."""
 
 from libc.stdint cimport int64_t
 
@@ -7,14 +7,14 @@ from fourrates.kernel.lanes cimport LANES, SIZES, fourrates_raise, fourrates_rat
 
 
 cdef struct Alternatives:
-    # What may have happened, a lane each; the weight of a lane that is not used is 0.
+    # The alternatives, a lane each; the weight of a lane that is not used is 0.
     float[LANES] shift    # of the log-odds
     float[LANES] growth   # of the odds: exp(shift) - 1
     float[LANES] weight   # share of the budget
 
 
 cdef struct Row:
-    # What is looked for at a rate that is known from this number of observations.
+    # The alternatives at a rate that is known from this number of observations.
     Alternatives own
     Alternatives[2] shared   # by class, for two; for more they are the same
 
@@ -25,15 +25,15 @@ cdef struct Lanes:
 
 
 cdef struct Ratios:
-    # What scan derives from a record: what is looked for in a recall, and the ratios of its own lanes and of the shared
-    # ones, for wrong and right; or the ratios of the mix, alone and in a joint change, for class 0 and 1.
+    # The alternatives of a recall, derived from a record by scan, and the ratios of its own lanes and of the shared
+    # ones, for wrong and right. For the mix, its ratios alone and in a joint change, for class 0 and 1.
     int64_t valid
     const Alternatives* alone
     const Alternatives* together
     bint fading             # whether nothing is looked for in some direction
     float base              # of a recall, in the stratum of the event
     float variance          # of an observation
-    float tolerance         # how far from its base a recall may be: changes are looked for beyond
+    float tolerance         # how far from its base a recall may be; changes are looked for beyond
     float[2][LANES] own
     float[2][LANES] shared
 
@@ -63,9 +63,9 @@ cdef inline float least_of(const float* power) noexcept nogil:
 
 cdef inline void edge_ratios(float p, float tolerance, int right, const Alternatives* alternatives,
                              float* ratio) noexcept nogil:
-    """The likelihood ratios of an observation where changes within a tolerance do not count.
+    """The likelihood ratios of an observation if changes within a tolerance do not count.
 
-    A fall is one from p - tolerance, a rise one from p + tolerance; where there is no rate beyond, the ratio is next to 0.
+    A fall is one from p - tolerance, a rise one from p + tolerance; if there is no rate beyond, the ratio is next to 0.
     """
     cdef float[LANES] risen
     cdef int j

@@ -1,5 +1,5 @@
-"""What one event does to each detector that LFR is compared with. Arrays and numbers only; names, labels and messages are
-the business of :mod:`fourrates.baselines`, where each rule is told.
+"""The effect of one event on each detector that LFR is compared with. Arrays and numbers only; names, labels and messages are
+the business of :mod:`fourrates.baselines`, which explains each rule.
 """
 
 from libc.math cimport INFINITY, NAN, sqrt
@@ -11,13 +11,13 @@ import numpy as np
 from fourrates.kernel.pairs cimport DRIFT, QUIET, WARNING, Pairs
 
 cdef enum:
-    UNTESTED = -1                 # an event at which nothing is tested: a warning stays open
+    UNTESTED = -1                 # an event at which nothing is tested; a warning stays open
 
 
 cdef class Baseline(Pairs):
-    """What they share: the K x K counts since the last drift, and one row of numbers that holds all the rest.
+    """The shared part has the K x K counts since the last drift, and one row of numbers with all the rest.
 
-    A detector gives `take`, what one event does, and `begin`, which writes those first numbers that are not 0.
+    A detector gives `take`, the effect of one event, and `begin`, which writes those first numbers that are not 0.
     """
 
     cdef readonly object _counts, _numbers  # arrays, for Python; the pointers are to their memory
@@ -68,11 +68,11 @@ cdef class Baseline(Pairs):
 cdef struct Running:
     double n, ones, total         # total of the shares of ones seen after each observation
     double place                  # QUIET, WARNING or DRIFT
-    double down                   # whether it stands below
+    double down                   # whether it is below
 
 
 cdef class RunningRates(Baseline):
-    """The state of NFR. Numbers: how many rates stand outside; then n, ones, total, place and down of each rate."""
+    """The state of NFR. Numbers: how many rates are outside; then n, ones, total, place and down of each rate."""
 
     cdef Running* rate            # recall of class 0 .. K - 1, then precision of class 0 .. K - 1
     cdef double warn, detect      # squares of the deviations allowed
@@ -111,7 +111,7 @@ cdef class RunningRates(Baseline):
 
 cdef struct Errors:
     double n, errors
-    double p_min, s_min           # where p + s was least; infinite before
+    double p_min, s_min           # at the least p + s; infinite before
 
 
 cdef class ErrorRate(Baseline):
@@ -145,7 +145,7 @@ cdef class ErrorRate(Baseline):
 
 cdef struct Recalled:
     double n, recall
-    double r_max, s_max           # where R + s was greatest; R minus infinite before
+    double r_max, s_max           # at the greatest R + s; R minus infinite before
 
 
 cdef class Recall(Baseline):

@@ -1,4 +1,4 @@
-"""R with independent bits: its law at given points, step by step."""
+"""The law of R with independent bits, at given points, step by step."""
 
 from libc.stdint cimport int32_t
 
@@ -7,17 +7,17 @@ import numpy as np
 
 def passage(double decay, double rate, double lower, double upper, const double[::1] points, double[::1] mass,
             double[::1] left):
-    """Let R run with independent bits, and say how much leaves the bounds at each step.
+    """Let R run with independent bits, and count how much leaves the bounds at each step.
 
-    `mass` is the law of R at the points, which ascend from 0 to 1; it is replaced by the law of what has not left after
-    `len(left)` steps. `left[t]` receives what leaves at step t. Values between two points are split so that the mean is
+    `mass` is the law of R at the points, which ascend from 0 to 1; it is replaced by the law of runs still inside after
+    `len(left)` steps. `left[t]` receives the part leaving at t. Values between two points are split so that the mean is
     kept.
     """
     cdef Py_ssize_t size = points.shape[0], i, j, t
     cdef int bit
     cdef double[::1] after = np.empty(size)
-    cdef int32_t[:, ::1] below = np.empty((2, size), np.int32)  # the point below where a bit leads to; -1: outside
-    cdef double[:, ::1] part = np.empty((2, size))  # what goes to the point above that
+    cdef int32_t[:, ::1] below = np.empty((2, size), np.int32)  # the point below the next value; -1: outside
+    cdef double[:, ::1] part = np.empty((2, size))  # the part that goes to the point above that
     cdef double[2] chance = [1.0 - rate, rate]
     cdef double value, share, out, hair = 1e-12
     with nogil:

@@ -1,4 +1,4 @@
-"""Single confusions: evidence that one class is taken for another more often, or two for each other."""
+"""Single confusions. The evidence that one class is predicted as another more often, or two as each other."""
 
 from libc.math cimport exp, expm1, log1p
 from libc.stdint cimport int64_t, uint16_t, uint32_t
@@ -8,25 +8,25 @@ cdef enum:
 
 
 cdef struct Confusing:
-    # What is looked for.
+    # The alternatives.
     float weight            # of a lane at an observation of its class,
     float begins            # half of it at this number of observations
     double[STEPS] growth    # of the odds
 
 
 cdef struct Confusion:
-    # Observations of a class that were taken for another; where the two are the same, all observations of the class.
+    # Observations of a class predicted as another; if the two are the same, all observations of the class.
     uint32_t hits
-    uint32_t last                   # observations of the class at the last hit: evidence is as of then
+    uint32_t last                   # observations of the class at the last hit; evidence is as of then
     uint32_t began, began_n, began_hits   # event since the restart, observations and hits at which evidence began to grow
     float base                      # the share of hits as known at the last one
     float[STEPS] evidence
-    uint32_t pair_n, pair_m         # of the lesser class with the larger one: observations of both as of which
-    float[STEPS] pair               # there is this evidence that both are taken for each other more often
+    uint32_t pair_n, pair_m         # of the lesser class with the larger one; observations of both as of which
+    float[STEPS] pair               # there is this evidence that both are predicted as each other more often
 
 
 cdef struct Swap:
-    # The confusion that the drift that is open named; of a class with itself: none.
+    # The confusion that the drift that is open named; of a class with itself, none.
     uint16_t truth, pred
     uint32_t spare
     float[2][4] shares
@@ -42,7 +42,7 @@ cdef inline float sum_steps(const float* evidence) noexcept nogil:
 
 cdef inline float confuse(Confusion* cells, const Confusing* confusing, int classes, int truth, int pred, int64_t taken,
                           double power, double other_power) noexcept nogil:
-    """One observation; the evidence that this class is taken for that one more often, which only a hit can raise.
+    """One observation; the evidence that this class is predicted as that one more often, which only a hit can raise.
 
     The power of its ratios is that of the class; that of the other is negative while nobody looks at it.
     """
@@ -85,9 +85,9 @@ cdef inline float confuse(Confusion* cells, const Confusing* confusing, int clas
 
 
 cdef inline void fade(Confusion* cell, const Confusing* confusing, double power, uint32_t n) noexcept nogil:
-    """Bring the evidence for a confusion up to observation n of its class: none since the last hit was one.
+    """Bring the evidence for a confusion up to observation n of its class; none since the last hit was one.
 
-    R <- (R + w) r for each of them, with the same r: a geometric series.
+    R <- (R + w) r for each of them, with the same r, as a geometric series.
     """
     cdef double misses = <double>n - cell.last, loss
     cdef double weight = confusing.weight * cell.last / (cell.last + confusing.begins)
@@ -102,7 +102,7 @@ cdef inline void fade(Confusion* cell, const Confusing* confusing, double power,
 
 cdef inline Confusion* fade_pair(Confusion* cells, const Confusing* confusing, int classes, int c, int d, double power,
                                  double other_power) noexcept nogil:
-    """Likewise the evidence that two classes, c < d, are taken for each other; the order of the misses is left out."""
+    """Likewise the evidence that two classes, c < d, are predicted as each other; the order of the misses is left out."""
     cdef Confusion* pair = cells + c * classes + d
     cdef uint32_t n = cells[c * (classes + 1)].hits, m = cells[d * (classes + 1)].hits
     cdef double of_c = <double>n - pair.pair_n, of_d = <double>m - pair.pair_m, loss
@@ -123,7 +123,7 @@ cdef inline Confusion* fade_pair(Confusion* cells, const Confusing* confusing, i
 
 cdef inline void weigh(Confusion* cells, const Confusing* confusing, int classes, const double* powers,
                        double* found) noexcept nogil:
-    """Bring all up to date, and add their evidence to `found`, which is zero; a negative power: nobody looks at the class."""
+    """Bring all up to date, and add their evidence to `found`, zero before; at a negative power nobody looks at the class."""
     cdef int c, d, at
     for c in range(classes):
         for d in range(classes):

@@ -4,7 +4,7 @@ from libc.math cimport floor, sqrt
 from libc.stdint cimport int16_t, int64_t, uint8_t
 
 cdef enum:
-    SMALLEST = 8          # observations in the smallest block; each next one has twice as many
+    SMALLEST = 8          # observations in the smallest block; each next one is twice as large
     LEVELS = 10           # sizes of blocks that are added up: 8, 16, 32, ... 4096
     BLOCKS = 8            # and those by which dispersion is estimated: all but 16 and 64
     PERIOD = 8192         # observations in a pair of the largest blocks
@@ -12,7 +12,7 @@ cdef enum:
 
 
 cdef struct Dispersion:
-    # Differences of successive blocks, squared, over their expectation given how many right ones the two hold together: a
+    # Differences of successive blocks, squared, over their expectation given how many right ones the two hold together, so a
     # change of the rate alone does not make dispersion.
     float[BLOCKS] squares       # their sum so far
     int16_t[LEVELS] first       # the first block of the present pair: right ones, or residuals, in quarters
@@ -41,20 +41,27 @@ cdef inline int quarters(float residual) noexcept nogil:
 
 
 cdef inline void close_block(Dispersion* dispersion, const Tempering* tempering, int64_t observed, int block,
-                             float variance) noexcept nogil:
-    """A block of 8 is full, the last of those observed: it holds `block` quarters, right ones or residuals.
+                             float variance, float* first) noexcept nogil:
+    """A block of 8 is full, the last of those observed. It holds `block` quarters, right ones or residuals.
 
-    Of residuals the variance of an observation is given; 0 where right ones are counted.
+    Of residuals the variance of an observation is given; 0 if right ones are counted. If each block has a variance of
+    its own, it is that of the block, and `first` keeps those of first blocks.
     """
     cdef int level
+    cdef float mean = variance
     for level in range(LEVELS):
         if observed // SMALLEST >> level & 1:
             dispersion.first[level] = <int16_t>block
+            if first != NULL:
+                first[level] = variance
             return
+        if first != NULL:
+            variance += first[level]
+            first[level], mean = 0.0, variance / (2 * SMALLEST << level)
         if level != 1 and level != 3:
             close_pair(dispersion, tempering, level // 2 if level < 4 else level - 2, 2 * SMALLEST << level,
                        <float>(dispersion.first[level] - block) / UNITS,
-                       <float>(dispersion.first[level] + block) / UNITS, variance)
+                       <float>(dispersion.first[level] + block) / UNITS, mean)
         block += dispersion.first[level]
         dispersion.first[level] = 0
 
@@ -63,9 +70,9 @@ cdef inline void close_pair(Dispersion* dispersion, const Tempering* tempering, 
                             float both, float variance) noexcept nogil:
     """Two blocks that follow each other, of `size` observations together, are full."""
     cdef float expected = size * variance if variance > 0 else both * (size - both) / (size - 1), known
-    if expected <= 0:  # all were alike: nothing is learned
+    if expected <= 0:  # all were alike, so nothing is learned
         return
-    # One jump, such as a drift makes, is not dispersion: that is why there is a cap.
+    # One jump, such as a drift makes, is not dispersion, hence the cap.
     known = (dispersion.squares[b] + tempering.pairs) / (dispersion.pairs[b] + tempering.pairs)
     dispersion.squares[b] += min(difference * difference / expected, tempering.cap * max(known, <float>1.0))
     if dispersion.pairs[b] + 1 >= tempering.remembered:

@@ -1,11 +1,9 @@
-"""The best split of a segment by its energy statistic: the loops behind :class:`fourrates.distribution.EDivisive`.
+"""The best split of a segment by its energy statistic, the loops behind :class:`fourrates.distribution.EDivisive`.
 
-A segment is an order of rows; a split of it is a pair (tau, kappa), and compares the rows before tau with those from
-tau up to kappa. The distances are read from a matrix where there is room for one and taken from the points otherwise.
+A split of a segment is a pair (tau, kappa), and compares the rows before tau with those from tau up to kappa.
 """
 
 from libc.math cimport INFINITY, fabs, pow, sqrt
-from libc.stdint cimport int64_t
 
 
 cdef inline double distance(const double *a, const double *b, Py_ssize_t size, double alpha) noexcept nogil:
@@ -20,34 +18,22 @@ cdef inline double distance(const double *a, const double *b, Py_ssize_t size, d
     return sum if alpha == 2 else pow(sum, alpha / 2)
 
 
-def distances(const double[:, ::1] points, double alpha, double[:, ::1] found):
-    """Euclidean distances between all points, to the power alpha."""
-    cdef Py_ssize_t i, j, n = points.shape[0], size = points.shape[1]
-    with nogil:
-        for i in range(n):
-            found[i, i] = 0.0
-            for j in range(i):
-                found[i, j] = found[j, i] = distance(&points[i, 0], &points[j, 0], size, alpha)
+def best_split(const double[:, ::1] points, double alpha, Py_ssize_t min_size, double[:, ::1] work):
+    """The largest statistic of all splits, and its tau and kappa; tau = 0 if no split is long enough.
 
+    `work` has 6 rows, one longer than the segment.
 
-def best_split(const double[:, ::1] points, const double[:, ::1] kept, const int64_t[::1] order, double alpha,
-               Py_ssize_t min_size, double[:, ::1] work):
-    """The largest statistic of all splits, and its tau and kappa; tau = 0 where no split is long enough.
-
-    `kept` holds the distances of all points, or has no rows. `work` has 6 rows, one longer than the segment.
-
-    Time goes with the square of the length, memory with the length: when row k joins, the sums between the rows before
+    Time goes with the square of the length, memory with the length. When row k joins, the sums between the rows before
     tau and those from tau on grow by the distances of row k to the rows before tau, a running sum for all tau at once.
     """
-    cdef Py_ssize_t n = order.shape[0], size = points.shape[1], i, k, tau, kappa, split = 0, end = 0
+    cdef Py_ssize_t n = points.shape[0], size = points.shape[1], i, k, tau, kappa, split = 0, end = 0
     cdef double *cross = &work[0, 0]     # between the rows before tau and those from tau up to kappa
     cdef double *within = &work[1, 0]    # among the rows before tau
     cdef double *scaled = &work[2, 0]    # the same over tau - 1
-    cdef double *count = &work[3, 0]     # tau as a double: the loop over tau below is then one of doubles only
+    cdef double *count = &work[3, 0]     # tau as a double, so that the loop over tau below has doubles only
     cdef double *inverse = &work[4, 0]   # 1 / (n - i), backwards so that it is read forwards
     cdef double *value = &work[5, 0]     # of each tau
     cdef double top = -INFINITY, best, running, total, whole
-    cdef const double *row
     cdef const double *later
     with nogil:
         for i in range(n + 1):
@@ -56,16 +42,9 @@ def best_split(const double[:, ::1] points, const double[:, ::1] kept, const int
             inverse[i] = 1.0 / (n - i) if i < n else 0.0
         for k in range(n):
             running = 0.0
-            if kept.shape[0]:
-                row = &kept[order[k], 0]
-                for i in range(k):
-                    running += row[order[i]]
-                    cross[i + 1] += running
-            else:
-                row = &points[order[k], 0]
-                for i in range(k):
-                    running += distance(row, &points[order[i], 0], size, alpha)
-                    cross[i + 1] += running
+            for i in range(k):
+                running += distance(&points[k, 0], &points[i, 0], size, alpha)
+                cross[i + 1] += running
             kappa = k + 1
             total = within[kappa] = within[k] + running
             scaled[kappa] = total / k if k else 0.0

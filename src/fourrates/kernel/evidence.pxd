@@ -1,4 +1,4 @@
-"""Evidence for a change, and the second look at it: rules and record of FourRates."""
+"""The rules and the record of FourRates, with the second look."""
 
 from libc.math cimport exp, log
 from libc.stdint cimport int8_t, int64_t, uint8_t, uint16_t, uint32_t
@@ -7,18 +7,18 @@ from libc.string cimport memset
 from fourrates.kernel.alternatives cimport Alternatives, Lanes, Ratios, Row, find_ratios, least_of
 from fourrates.kernel.confusions cimport Confusing
 from fourrates.kernel.dispersion cimport (
-    BLOCKS, PERIOD, SMALLEST, Dispersion, Tempering, close_block, quarters,
+    BLOCKS, PERIOD, SMALLEST, UNITS, Dispersion, Tempering, close_block, quarters,
 )
 from fourrates.kernel.lanes cimport LANES, SIZES, fourrates_bound
 from fourrates.kernel.mix cimport Joint
 from fourrates.kernel.record cimport Rules
-from fourrates.kernel.strata cimport ODDS, Sample, Stratum
+from fourrates.kernel.strata cimport ODDS, Sample, Spread, Stratum
 
 cdef enum:
     RECENT = 500          # observations after which those before them are forgotten
     AVERAGED = 64         # blocks of 8 events, for the variance of an event
     EARLIEST = 15         # observations since the alarm before which no look decides
-    LATEST = 1000         # since it may be back, after which it has come nearer to normal or has not
+    LATEST = 1000         # since it may be back; the latest for a decision
     ALONE = 255           # the direction of a look at one recall alone
 
 cdef enum Condition:      # of a recall
@@ -32,7 +32,7 @@ cdef enum Decision:       # of the look at a recall
     CONFIRM = 1
     WITHDRAW = 2          # this recall,
     WITHDRAW_ALL = 3      # or all that moved together with it
-    RETURN = 4            # it may be back: look at that
+    RETURN = 4            # it may be back, so look at that
     RECOVER = 5
     IMPROVE = 6           # nearer to normal, but not there,
     STAY = 7              # or as far away as before
@@ -65,29 +65,29 @@ cdef struct Recall:
     Lanes lanes
     float[LANES] seen       # evidence times observations since the change began,
     float[LANES] right      # and right ones
-    float block             # right ones in the present block of 8; or what is beyond expectation, where there are strata
-    float offset            # where there are strata: of its log-odds from those of their mean
+    float block             # right ones in the present block of 8; with strata those beyond expectation
+    float offset            # with strata, of its log-odds from those of their mean
     Dispersion dispersion
 
 
 cdef struct Look:
-    # Of a recall, at the end of a record: its reference, and while it is away from normal the look at it.
+    # At the end of a record, the reference of a recall, and while it is away from normal the look at it.
     float given, ones               # observations in the reference, and right ones
     float back, back_age            # evidence that it is back at normal
     int64_t normal_n, normal_ones   # observations of normal besides the reference, frozen at the alarm
-    double expected                 # by strata, if any: right ones to expect at normal of what makes the level
-    uint32_t away_n, away_ones      # observations from the alarm until it may have come back, and right ones
+    double expected                 # with strata, right ones to expect at normal of those that make the level
+    uint32_t away_n, away_ones      # observations from the alarm until it may be back, and right ones
     uint32_t returned               # events from the alarm that opened the episode to then
     uint8_t condition
     uint8_t direction               # of the shared lanes that found it, or ALONE
-    uint8_t settled                 # it was confirmed once: it may recover, and is not withdrawn any more
+    uint8_t settled                 # it was confirmed once, so it may recover but is not withdrawn
     int8_t opened                   # which way it moved in the alarm that opened the episode; 0: not at all
     float[SIZES] weight             # of the lanes of the look
 
 
 cdef struct Episode:
     # The drift that opened it, as it was reported.
-    int64_t at                      # the event of the alarm, plus one; 0: no drift is open
+    int64_t at                      # the event of the alarm, plus one; 0 if no drift is open
     uint32_t since, started         # events before the alarm,
     uint32_t first, last            # and those between which it started
     float evidence
@@ -119,7 +119,7 @@ cdef inline void fill_ratios(const Recall* recall, int right, Ratios* ratios) no
 
 
 cdef inline bint fades(const Alternatives* own) noexcept nogil:
-    """Whether nothing is looked for in some direction: evidence of it is only ever multiplied, alone and together."""
+    """Whether some direction is not looked for, so that its evidence is only ever multiplied, alone and together."""
     return own.weight[0] == 0 or own.weight[SIZES] == 0
 
 
@@ -136,7 +136,7 @@ cdef inline double edge_of(double rate, double tolerance, int way) noexcept nogi
 
 
 cdef inline double nearer(const Recall* recall, const Look* look, double n, double k) noexcept nogil:
-    """How much more likely it is that a recall came nearer to normal than that its rate is the same: as a logarithm."""
+    """The logarithm of how much more likely a recall is nearer to normal than its rate is the same."""
     cdef double m = look.away_n + 1.0, j = look.away_ones + 0.5
     n, k = n + 1.0, k + 0.5
     cdef double same = (k + j) / (n + m)
@@ -148,7 +148,7 @@ cdef inline double nearer(const Recall* recall, const Look* look, double n, doub
 
 
 cdef inline bint due(int64_t n) noexcept nogil:
-    """Whether a look is taken after n observations: at each of the first ones, and then when some thirtieth has come."""
+    """Whether a look is taken after n observations, at each of the first ones and then at every thirtieth more."""
     cdef int64_t step = 1
     while n >= 32 * step:
         step *= 2
@@ -158,7 +158,7 @@ cdef inline bint due(int64_t n) noexcept nogil:
 cdef struct Shared:
     int64_t taken           # events since the restart
     double own              # evidence of the recalls' own lanes, all classes
-    double proof            # what looks that ended without being withdrawn had to say of their drifts, since the period began
+    double proof            # ratios of looks that ended without a withdrawal, since the period began
     float total             # evidence of the shared lanes
     float residual          # right ones in the present block of 8, less those expected of their classes,
     float block             # and their variance; and that of an event, on average over the latest blocks
@@ -168,30 +168,43 @@ cdef struct Shared:
 
 
 cdef inline void note_blocks(Recall* recall, Shared* shared, const Stratum* own, const Tempering* tempering, int right,
-                             float variance, float base, float usual, int64_t events) noexcept nogil:
+                             float variance, float base, float usual, Spread* spread, Spread* spread_of_all,
+                             int64_t events) noexcept nogil:
     """An observation's part in the dispersion of its recall and of all.
 
-    `own` is its stratum, if there are any; then `usual` is the rate by which a block's variance is known.
+    `own` is its stratum, if there are any; then `usual` is the variance of an observation, unless blocks have a spread of
+    their own.
     """
-    cdef bint known = recall.n > SMALLEST  # before, little is known of what to expect
+    cdef bint known = recall.n > SMALLEST  # before, little is known of its rate
+    cdef int held
     recall.phase = (recall.phase + 1) & (PERIOD - 1)
     if own == NULL:
         recall.block += right
     elif known and own.n > SMALLEST:
         recall.block += right - base
+        if spread != NULL:
+            spread.block += variance
     else:
         known = False
     if recall.phase % SMALLEST == 0:
-        close_block(&recall.dispersion, tempering, PERIOD + recall.phase, quarters(recall.block),
-                    <float>0.0 if own == NULL else usual * (1 - usual))
-        recall.block = 0.0
+        held = quarters(recall.block)
+        close_block(&recall.dispersion, tempering, PERIOD + recall.phase, held,
+                    <float>0.0 if own == NULL else usual if spread == NULL else spread.block,
+                    NULL if spread == NULL else spread.first)
+        recall.block -= <float>held / UNITS  # what was rounded off, or it would add up where all blocks are alike
+        if spread != NULL:
+            spread.block = 0.0
     if known:
         shared.block += variance
         shared.residual += right - base
     if events % SMALLEST == 0:
         shared.variance += (shared.block / SMALLEST - shared.variance) / min(events // SMALLEST, AVERAGED)
-        close_block(&shared.dispersion, tempering, events, quarters(shared.residual), max(shared.variance, <float>1e-9))
-        shared.block = shared.residual = 0.0
+        held = quarters(shared.residual)
+        close_block(&shared.dispersion, tempering, events, held,
+                    max(shared.variance, <float>1e-9) if spread == NULL else shared.block,
+                    NULL if spread == NULL else spread_of_all.first)
+        shared.residual = <float>0.0 if spread == NULL else shared.residual - <float>held / UNITS
+        shared.block = 0.0
 
 
 cdef inline void bound(Recall* recall, float events, Shared* shared) noexcept nogil:

@@ -1,15 +1,15 @@
-"""Evidence for a change: how much more likely the recent events are if a rate moved than if none did.
+"""Evidence for a change, as the ratio of how likely the recent events are if a rate moved and if none did.
 
 For each alternative, a recall moved by a step in log-odds or several of them together, the Shiryaev-Roberts statistic
 
     R <- (R + 1) q(event) / p(event)
 
 adds up, over all moments at which the change may have begun, how much more likely the events since are. A lane holds w R; the
-alarm is given when their sum reaches the threshold. A recall that moved is then looked at a second time, by the same lanes:
-how much more likely the observations since the alarm are if it moved than at normal. See docs/mathematics.md.
+alarm is given when their sum reaches the threshold. The same lanes then take a second look at a recall that moved, by the
+observations since the alarm. See docs/mathematics.md.
 
-tests/evidence/oracle.py has the same step in plain NumPy, slow and obvious; the tests hold one against the other. What
-follows an alarm or a decision is :mod:`fourrates.evidence.life`.
+tests/evidence/oracle.py has the same step in plain NumPy, and the tests compare the two. :mod:`fourrates.evidence.life`
+decides after an alarm.
 """
 
 cimport cython
@@ -32,7 +32,8 @@ from fourrates.kernel.mix cimport (
 from fourrates.kernel.pairs cimport DRIFT, LOOK, QUIET, REPORT, SHIFT, WARNING
 from fourrates.kernel.record cimport DRIFTED, FLAGS, LINE, OPEN, WARNED, Head, Rules, close_warning, open_warning
 from fourrates.kernel.strata cimport (
-    ODDS, USUAL, Sample, Stratum, count_drawn, count_in, drawn_base, log_odds, mean_of, note_odds, rate_in, usual_base,
+    ODDS, USUAL, Sample, Spread, Stratum, at_crossing, count_drawn, count_in, drawn_base, drawn_rate, log_odds, mean_of,
+    note_odds, rate_in, usual_base,
 )
 
 NUMBERS = {  # for those who read records in Python
@@ -46,7 +47,7 @@ NUMBERS = {  # for those who read records in Python
 
 
 cdef class EvidenceRules(Rules):
-    """What FourRates watches: numbers by name, as :mod:`fourrates.evidence.rules` makes them."""
+    """The rules of FourRates as numbers by name, made by :mod:`fourrates.evidence.rules`."""
 
     cdef readonly double arl, warn
     cdef readonly bint hold, watch_mix, watch_joint, estimate
@@ -68,7 +69,7 @@ cdef class EvidenceRules(Rules):
     cdef readonly int strata
     cdef readonly bint sampled   # events were drawn for labelling; a stratum is then a ratio of probabilities
     cdef float[ODDS] odds
-    cdef Stratum drawn           # stands for those that are always known
+    cdef Stratum drawn           # in place of those that are always known
     cdef readonly bint watch_confusions
     cdef readonly float confusion_weight
     cdef Confusing confusing
@@ -113,6 +114,8 @@ cdef class EvidenceRules(Rules):
         self.drawn.n, self.drawn.next_refresh_n = 1 << 30, <float>4e9
         own_size = sizeof(Sample) if self.sampled else self.strata * sizeof(Stratum) if self.strata > 1 else 0
         self.size = self.by_stratum + classes * own_size
+        if self.sampled:
+            self.size += (classes + 1) * sizeof(Spread)
         self.watch_confusions = settings["watch_confusions"]
         self.confusions = self.size
         if self.watch_confusions:
@@ -129,7 +132,7 @@ cdef class EvidenceRules(Rules):
         return <Recall*>(record + self.recalls) + c
 
     @cython.final
-    cdef inline Joint* joint_of(self, char* record) noexcept nogil:  # NULL where the rules have none
+    cdef inline Joint* joint_of(self, char* record) noexcept nogil:  # NULL if the rules have none
         return <Joint*>(record + self.joined) if self.watch_joint else NULL
 
     @cython.final
@@ -145,6 +148,10 @@ cdef class EvidenceRules(Rules):
         return <Sample*>(record + self.by_stratum) + c
 
     @cython.final
+    cdef inline Spread* spread_of(self, char* record, int c) noexcept nogil:  # the last is of all
+        return <Spread*>(record + self.by_stratum + self.classes * sizeof(Sample)) + c if self.sampled else NULL
+
+    @cython.final
     cdef inline double level(self, char* record, int c, double* ones) noexcept nogil:
         """How many observations make the level of a recall, and the right ones; as they count if they were drawn."""
         cdef const Recall* recall = self.recall(record, c)
@@ -154,7 +161,7 @@ cdef class EvidenceRules(Rules):
 
     @cython.final
     cdef inline const Row* row(self, char* record, int c) noexcept nogil:
-        """What is looked for in a recall, as of its last refresh: by its base, and by how much was known of it."""
+        """The alternatives of a recall at its last refresh, by its base and by how much was known of it."""
         cdef const Recall* recall = self.recall(record, c)
         cdef float given = self.sample_of(record, c).given if self.sampled else self.look(record, c).given
         cdef float known = recall.next_refresh_n if recall.moved else recall.next_refresh_n + given
@@ -163,14 +170,14 @@ cdef class EvidenceRules(Rules):
 
     @cython.final
     cdef const Row* row_at(self, char* record, int c, double rate, double known) noexcept nogil:
-        """What is looked for at a rate that is known from this number of observations."""
+        """The alternatives to a rate known from this number of observations."""
         cdef float seen = self.as_seen(record, c, rate, &known)
         cdef int octave = min(max(fourrates_exponent(<float>known), 0), self.octaves - 1)
         return self.rows + self.row_of(seen) * self.octaves + octave
 
     @cython.final
     cdef inline float as_seen(self, char* record, int c, double rate, double* n) noexcept nogil:
-        """A true rate as it usually is among the events that are seen; and how many of these tell as much as n of all."""
+        """A true rate as it usually is among labelled events; and how many of these have the information of n of all."""
         cdef float seen = <float>rate
         if self.sampled:
             seen = usual_base(self.sample_of(record, c), c, seen)
@@ -179,12 +186,12 @@ cdef class EvidenceRules(Rules):
 
     @cython.final
     cdef int row_of(self, float base) noexcept nogil:
-        """Where what is looked for at a rate stands in the table."""
+        """The row of a rate's alternatives in the table."""
         cdef float odds = fourrates_log2(base) - fourrates_log2(1 - base)
         return min(max(<int>(self.row_scale * odds + self.rates // 2 + <float>0.5), 0), self.rates - 1)
 
     cdef void begin(self, char* record) noexcept nogil:
-        """All but what is known of the reference is zero in a stream that has seen nothing."""
+        """A stream without events is all zero but for its reference."""
         cdef int c
         self.refer(record, &self.given[0], &self.given_ones[0])
         for c in range(self.classes):
@@ -194,17 +201,14 @@ cdef class EvidenceRules(Rules):
             self.scatter_of(self.classes + 1, &(<Mix*>(record + self.mixed)).dispersion)
 
     cdef void scatter_of(self, int part, Dispersion* dispersion) noexcept nogil:
-        """What the reference showed of dispersion."""
+        """The dispersion of the reference."""
         cdef int b
         for b in range(BLOCKS):
             dispersion.squares[b] = self.scatter[part, 0, b]
             dispersion.pairs[b] = <uint8_t>self.scatter[part, 1, b]
 
     cdef void load_checked(self, char* record) noexcept nogil:
-        """A checked record came from outside: what its evidence was multiplied with is well below what the check allows.
-
-        At the very bound, rounding in the events to come would take it beyond. A record of our own is not changed.
-        """
+        """Bring a record from outside well below the bounds of the check, which rounding could exceed later."""
         cdef int c
         cdef float last
         cdef Recall* recall
@@ -264,7 +268,7 @@ cdef class EvidenceRules(Rules):
 
     @cython.final
     cdef int way_of(self, char* record, int first, int c) noexcept nogil:
-        """Which way a class moved if all did as these shared lanes say: -1, 1, or 0 if its own events do not tell so."""
+        """The way a class moves in these shared lanes, -1 or 1, or 0 if its own events do not support it."""
         cdef Recall* recall = self.recall(record, c)
         cdef Shared* shared = <Shared*>(record + self.common)
         cdef int own = self.lanes_of(c, first)
@@ -277,7 +281,7 @@ cdef class EvidenceRules(Rules):
         """The weights of a look's lanes before any event, in all 1: of the budget; or of steps from a size on, all alike."""
         cdef char* at = <char*>&record[0]
         cdef const Look* look = self.look(at, c)
-        cdef double normal = self.normal_rate(look, c, way)
+        cdef double normal = self.normal_rate(at, c, way)
         cdef const Row* row = self.row_at(at, c, normal, look.normal_n + look.given)
         cdef int first = 0 if way < 0 else SIZES, lanes = SIZES, i
         cdef const Alternatives* alternatives = &row.own
@@ -293,11 +297,11 @@ cdef class EvidenceRules(Rules):
         return found
 
     def decision(self, const uint8_t[::1] record, int c):
-        """What the look at a recall says after its latest observation."""
+        """The decision of the look at a recall after its latest observation."""
         return self.decide(<char*>&record[0], c)
 
     def support(self, const uint8_t[::1] record, int c):
-        """How much better the observations since the alarm go with the drift than with normal: together, and alone."""
+        """How much better the observations since the alarm fit the drift than normal, together and alone."""
         return self.supported(<char*>&record[0], c, True), self.supported(<char*>&record[0], c, False)
 
     def returning(self, const uint8_t[::1] record, int c):
@@ -330,7 +334,7 @@ cdef class EvidenceRules(Rules):
             n, ones = n + look.given, ones + look.ones
             if self.tolerance[c] > 0 and look.given > 0:  # the theorem needs a normal that stays
                 n, ones = look.given, look.ones
-        recall.base = <float>((ones + self.prior) / (n + 2 * self.prior))
+        recall.base = <float>self.rate_of(record, c, n, ones)
         seen = self.as_seen(record, c, recall.base, &given)
         if self.sampled:
             self.sample_of(record, c).given = <float>given
@@ -344,16 +348,37 @@ cdef class EvidenceRules(Rules):
         edge = max(recall.base - self.tolerance[c], <float>0.5 * recall.base)  # falls are looked for from there
         recall.row = <uint8_t>self.row_of(edge if self.tolerance[c] > 0 else seen)
         row = self.row(record, c)
+        if self.sampled:
+            self.share_budget(record, c, row)
         self.dispersed(&recall.dispersion, found)
         self.dispersed(&shared.dispersion, found_of_all)
-        for b in range(BLOCKS):  # what all do together is no less correlated than what one class does
+        for b in range(BLOCKS):  # all together are no less correlated than one class
             found_of_all[b] = max(found_of_all[b], found[b])
         temper(recall.power, &self.tempering, found, &row.own, seen)
         temper(recall.shared_power, &self.tempering, found_of_all, &row.shared[c if self.classes == 2 else 0], seen)
 
     @cython.final
+    cdef inline double rate_of(self, char* record, int c, double n, double ones) noexcept nogil:
+        """A recall by its observations and the prior."""
+        if self.sampled:
+            return drawn_rate(self.sample_of(record, c), c, n, ones, self.prior, self.recall(record, c).base)
+        return (ones + self.prior) / (n + 2 * self.prior)
+
+    @cython.final
+    cdef void share_budget(self, char* record, int c, const Row* row) noexcept nogil:
+        """A class that is known lends the part of the budget that one hardly known yet does not use."""
+        cdef float total = 0.0, most = <float>1e-30, begun
+        cdef int k, watched = 0
+        self.spread_of(record, c).begun = sum_lanes(row.own.weight, 0, LANES)
+        for k in range(self.classes):
+            if self.watched[k]:
+                begun = self.spread_of(record, k).begun
+                total, most, watched = total + begun, max(most, begun), watched + 1
+        self.spread_of(record, self.classes).begun = max(total / (watched * most), <float>1.0 / watched)
+
+    @cython.final
     cdef float base_in(self, char* record, const Recall* recall, int c, int s) noexcept nogil:
-        """The base of a recall in a stratum: its own rate there, moved as far as the recall is from the strata's mean."""
+        """The base of a recall in a stratum, its own rate there, moved as far as the recall is from the strata's mean."""
         cdef Stratum* strata = self.strata_of(record, c)
         if self.sampled:
             return drawn_base(recall.base, self.odds[s] if c else self.odds[ODDS - 1 - s])
@@ -368,7 +393,7 @@ cdef class EvidenceRules(Rules):
     @cython.final
     cdef double normal_in(self, char* record, int c, int s) noexcept nogil:
         """The normal of a recall that is away from it, in a stratum."""
-        cdef double rate = self.normal_rate(self.look(record, c), c, 0)
+        cdef double rate = self.normal_rate(record, c, 0)
         cdef Stratum* strata = self.strata_of(record, c)
         if self.sampled:
             return drawn_base(<float>rate, self.odds[s] if c else self.odds[ODDS - 1 - s])
@@ -379,7 +404,7 @@ cdef class EvidenceRules(Rules):
 
     @cython.final
     cdef void rule_out(self, char* record, Recall* recall, Shared* shared, int truth) noexcept nogil:
-        """What was always right, or always wrong, has not changed; what all do together has not if none of them has."""
+        """A recall that was always right, or always wrong, has not changed; nor have all together if none of them has."""
         cdef int c
         if not constant(recall, self.look(record, truth)):
             return
@@ -404,14 +429,14 @@ cdef class EvidenceRules(Rules):
     @cython.final
     cdef inline int take(self, char* record, Ratios* ratios, Ratios* mixed, int truth, int pred,
                          int stratum) noexcept nogil:
-        """One event. `ratios`, where there is room for them, are kept as long as the base they come from."""
+        """One event. `ratios`, if there is room for them, are kept as long as their base."""
         cdef Head* head = <Head*>record
         cdef Recall* recall = self.recall(record, truth)
         cdef Shared* shared = <Shared*>(record + self.common)
         cdef int right = truth == pred
         cdef Ratios here
         cdef float gap
-        cdef double total, known = 0.0
+        cdef double total, before = shared.own + shared.total
         cdef int state = QUIET, s
         cdef Stratum* own = &self.drawn if self.sampled else self.strata_of(record, truth) + stratum
         cdef Sample* sample = self.sample_of(record, truth)
@@ -458,12 +483,15 @@ cdef class EvidenceRules(Rules):
         head.events = (head.events & ~<uint64_t>DRIFTED) + (1 << FLAGS)
         if self.estimate:
             note_blocks(recall, shared, own if self.strata > 1 else NULL, &self.tempering, right, ratios.variance,
-                        ratios.base, self.as_seen(record, truth, recall.base, &known), <int64_t>(head.events >> FLAGS))
+                        ratios.base, recall.base * (1 - recall.base), self.spread_of(record, truth),
+                        self.spread_of(record, self.classes), <int64_t>(head.events >> FLAGS))
         if self.watch_mix:
             if self.take_mix(record, mixed, truth, ratios.together, ratios.shared[right]):
                 state = SHIFT
         if self.watch_joint:
             total += self.joint_of(record).total
+        if self.sampled:  # labels are few, so the run length shall be the budget and not just no less
+            total = at_crossing(before, total) / self.spread_of(record, self.classes).begun
         if recall.moved and self.look_at(record, recall, truth, stratum, ratios.base, right, gap):
             state |= LOOK
         if self.strata > 1 and not (recall.moved or self.sampled):
@@ -505,7 +533,7 @@ cdef class EvidenceRules(Rules):
     @cython.final
     cdef bint look_at(self, char* record, Recall* recall, int c, int stratum, float base, int right,
                       float gap) noexcept nogil:
-        """An observation of a recall that is away from normal: evidence that it is back, and whether a look decides."""
+        """An observation of a recall that is away from normal adds evidence that it is back; a look may decide."""
         cdef Look* look = self.look(record, c)
         cdef double normal = self.normal_in(record, c, stratum)
         cdef float rate = <float>edge_of(normal, self.tolerance[c], recall.moved), old = look.back, ratio
@@ -519,14 +547,15 @@ cdef class EvidenceRules(Rules):
         return self.decide(record, c) != NONE
 
     @cython.final
-    cdef double normal_rate(self, const Look* look, int c, int way) noexcept nogil:
+    cdef double normal_rate(self, char* record, int c, int way) noexcept nogil:
         """Of a recall that moved this way; with a tolerance its edge on that side."""
+        cdef const Look* look = self.look(record, c)
         cdef double known = look.normal_n + <double>look.given, ones = look.normal_ones + <double>look.ones
-        return edge_of((ones + self.prior) / (known + 2 * self.prior), self.tolerance[c], way)
+        return edge_of(self.rate_of(record, c, known, ones), self.tolerance[c], way)
 
     @cython.final
     cdef int decide(self, char* record, int c) noexcept nogil:
-        """What the look at a recall says after its latest observation."""
+        """The decision of the look at a recall after its latest observation."""
         cdef const Look* look = self.look(record, c)
         cdef const Recall* recall = self.recall(record, c)
         cdef double known = look.normal_n + <double>look.given, support, own, ones, n = self.level(record, c, &ones)
@@ -553,7 +582,7 @@ cdef class EvidenceRules(Rules):
             return WITHDRAW
         if look.condition == CONFIRMED:
             return NONE
-        if n >= 2 * known and own < 1:  # so much for a verdict: by the side it is on
+        if n >= 2 * known and own < 1:  # late enough, so the side it is on decides
             return WITHDRAW
         if own >= 1 and known >= self.least_known and (support >= self.confirm or n >= 2 * known):
             return CONFIRM
@@ -563,13 +592,13 @@ cdef class EvidenceRules(Rules):
     cdef void add_support(self, char* record, int c, int direction, double distrust, double* support) noexcept nogil:
         """Add, for each lane of a look, the log-likelihood ratio of the n observations that make the level, tempered.
 
-        By dispersion, as evidence is; and by how little is known of normal: with a flat prior for an uncertain rate the
-        ratio of n observations counts n0 / (n0 + n) times, for n0 of normal. `distrust` stands before that n.
+        By dispersion, as evidence is, and by how little is known of normal. With a flat prior for an uncertain rate the
+        ratio of n observations counts n0 / (n0 + n) times, for n0 of normal. `distrust` multiplies that n.
         """
         cdef const Recall* recall = self.recall(record, c)
         cdef const Look* look = self.look(record, c)
         cdef double known = look.normal_n + <double>look.given, wrong, growth, ones
-        cdef double rate = self.normal_rate(look, c, recall.moved)
+        cdef double rate = self.normal_rate(record, c, recall.moved)
         cdef double power = least_of(recall.power) if direction == ALONE else least_of(recall.shared_power)
         cdef const Row* row = self.row_at(record, c, rate, known)
         cdef const Alternatives* alternatives = &row.own
@@ -577,7 +606,7 @@ cdef class EvidenceRules(Rules):
         if direction != ALONE:
             lanes = LANES // self.directions
             first, alternatives = direction * lanes, &row.shared[c if self.classes == 2 else 0]
-        if self.strata > 1 and recall.n > 0:  # normal of these observations, by the strata that they came in
+        if self.strata > 1 and recall.n > 0:  # normal of these observations, by their strata
             rate = edge_of(look.expected / <double>recall.n, self.tolerance[c], recall.moved)
         power *= known / (known + distrust * self.level(record, c, &ones))
         for i in range(lanes):

@@ -1,8 +1,8 @@
 """Keyed fingerprints of ids: 96 bits by SipHash-1-3 with its output of 128, over a block that holds the kind and the
-length of the id, and then its bytes. What kinds there are, and what bytes an id has, is the business of
-:mod:`fourrates.join.ids`; here stand the loops over arrays of them.
+length of the id, and then its bytes. The kinds, and the bytes of an id, are the business of
+:mod:`fourrates.join.ids`; here are the loops over arrays of them.
 
-Why 96 bits: with n ids held, an id that is not among them is taken for one of them with probability n / 2**96. A
+Why 96 bits? With n ids held, an id that is not among them passes for one of them with probability n / 2**96. A
 billion lookups among ten million ids go wrong with probability 1.3e-13; with 64 bits that would be 5e-4. The key keeps
 whoever chooses the ids from making them collide.
 """
@@ -10,9 +10,7 @@ whoever chooses the ids from making them collide.
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_Check, PyBytes_GET_SIZE
 from cpython.long cimport PyLong_Check
 from cpython.unicode cimport PyUnicode_Check
-from libc.math cimport floor
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy
 
 import numpy as np
 
@@ -128,22 +126,6 @@ cdef class Hasher:
             for i in range(values.shape[0]):
                 found[i] = self.of_number(HIGH if unsigned and values[i] < 0 else WHOLE, <uint64_t>values[i])
 
-    def floats(self, const double[::1] values, Fingerprint[::1] found):
-        """Of floats, none of them nan; one that is a whole number has the fingerprint of that."""
-        cdef Py_ssize_t i
-        cdef double value
-        cdef uint64_t bits
-        with nogil:
-            for i in range(values.shape[0]):
-                value = values[i]
-                if value == floor(value) and -9223372036854775808.0 <= value < 9223372036854775808.0:
-                    found[i] = self.of_number(WHOLE, <uint64_t><int64_t>value)
-                elif value == floor(value) and 9223372036854775808.0 <= value < 18446744073709551616.0:
-                    found[i] = self.of_number(HIGH, <uint64_t>value)
-                else:
-                    memcpy(&bits, &value, 8)
-                    found[i] = self.of_number(FRACTION, bits)
-
     def spans(self, int kind, const int64_t[::1] edges, const uint8_t[::1] data, Fingerprint[::1] found):
         """Of stretches of `data` between successive edges, which must be in order and within it."""
         cdef Py_ssize_t i
@@ -153,7 +135,7 @@ cdef class Hasher:
                 found[i] = self.of_bytes(kind, start + edges[i], <Py_ssize_t>(edges[i + 1] - edges[i]))
 
     def objects(self, list values not None, bytes_of, Fingerprint[::1] found):
-        """Of Python objects; ``bytes_of(value, position)`` gives kind and bytes of what is no text, bytes or int."""
+        """Of Python objects; ``bytes_of(value, position)`` gives kind and bytes of anything that is no text, bytes or int."""
         cdef Py_ssize_t i, size = 0
         cdef const char* data
         cdef long long number

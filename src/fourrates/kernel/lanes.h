@@ -1,4 +1,4 @@
-/* Alternatives side by side: arithmetic on rows of LANES numbers, in single precision.
+/* Alternatives side by side, as arithmetic on rows of LANES numbers, in single precision.
 
    Every loop is over a fixed number of lanes, so that a compiler turns it into vector instructions; sums are taken in a
    fixed order and nothing is fused, so that every platform gives the same bits. The logarithm and the exponential are
@@ -13,7 +13,7 @@
 
 static inline float fourrates_log2(float x)
 {
-    /* x > 0 and normal: its exponent, and atanh's series for a mantissa in [1/sqrt 2, sqrt 2). */
+    /* x > 0 and normal, by its exponent, and atanh's series for a mantissa in [1/sqrt 2, sqrt 2). */
     uint32_t bits;
     memcpy(&bits, &x, 4);
     int32_t exponent = (int32_t)(bits - 0x3f3504f3u) >> 23;
@@ -27,7 +27,7 @@ static inline float fourrates_log2(float x)
 
 static inline int fourrates_exponent(float x)
 {
-    /* x > 0 and normal: the power of two at or below it. */
+    /* x > 0 and normal; the power of two at or below it. */
     uint32_t bits;
     memcpy(&bits, &x, 4);
     return (int)(bits >> 23) - 127;
@@ -45,7 +45,7 @@ static inline float fourrates_exp2(float x)
     return power * scale;
 }
 
-/* The likelihood ratios of an observation: odds multiplied by 1 + growth against probability p of a right one. */
+/* The likelihood ratios of an observation, odds multiplied by 1 + growth against probability p of a right one. */
 static inline void fourrates_ratios(float p, int right, const float *FOURRATES_APART growth, float *FOURRATES_APART ratio)
 {
     float lift = right ? 1.0f : 0.0f;  /* a factor, not a branch, so that the divisions are done side by side */
@@ -103,9 +103,9 @@ static inline float fourrates_observe(float *FOURRATES_APART evidence, float *FO
     return fourrates_sum(evidence);
 }
 
-/* What is evidence times a number of events is at most evidence times the number there were, and a little for rounding.
-   Where a lane has no weight, evidence fades to below the smallest float and what it was multiplied with, a larger number,
-   gets there later: it would be left behind, and grow by itself as soon as the ratios are above 1. */
+/* Evidence times a number of events is at most evidence times the number there were, and a little for rounding.
+   If a lane has no weight, evidence fades to below the smallest float and the product, a larger number, gets there later.
+   It would be left behind, and grow alone as soon as the ratios are above 1. */
 static inline void fourrates_bound(const float *FOURRATES_APART evidence, float *FOURRATES_APART product, float most)
 {
     most *= 1.005f;

@@ -3,14 +3,14 @@
 
 #include "vectors.h"
 
-/* Where the system chooses at load time among versions of a function, one for wider vectors is offered. */
+/* If the system chooses at load time among versions of a function, one for wider vectors is offered. */
 #if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
 #define FOURRATES_WIDE __attribute__((target_clones("avx2", "default")))
 #else
 #define FOURRATES_WIDE
 #endif
 
-/* Two neighbouring rows into the next: the second one moved up by a part of a point. */
+/* Two neighbouring rows into the next, the second one moved up by a part of a point. */
 FOURRATES_WIDE static void fourrates_blend(float *FOURRATES_APART out, const float *FOURRATES_APART a,
                                            const float *FOURRATES_APART b, ptrdiff_t size, float c0, float c1, float c2)
 {

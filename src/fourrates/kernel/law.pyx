@@ -1,4 +1,4 @@
-"""The arithmetic behind :mod:`fourrates.null`: the law of R given (n, k), carried on a lattice.
+"""The arithmetic behind :mod:`fourrates.null`. It carries the law of R given (n, k) on a lattice.
 
 A row holds the distribution function of the statistic given k ones among n observations, at equally spaced points,
 for every k at once. One observation more is one blend of neighbouring rows. Nothing here knows levels of people,
@@ -50,15 +50,15 @@ cdef class Lattice:
     """The law of R given k ones among n, for k = 0 .. n, started at n = 0.
 
     Between two coarsenings the lattice lives in the units of Q = R / decay**phase, in which one more observation
-    moves a value by a constant instead of shrinking every value: a unit-stride loop. Values between two points are
-    split onto both so that the mean is kept; :mod:`fourrates.null` proves what that costs.
+    moves a value by a constant instead of shrinking every value, a unit-stride loop. Values between two points are
+    split onto both so that the mean is kept; :mod:`fourrates.null` proves the price of that.
 
     Parameters
     ----------
     decay : the factor eta
     spacing : distance of two lattice points, in units of R, right after a coarsening
     stride : observations between two coarsenings
-    rows : the largest n that will be asked for
+    rows : the largest n that is needed
     width : points a row can hold
     floor_cut, ceil_cut : probabilities below which the lower (upper) end of a row is dropped
     """
@@ -118,7 +118,7 @@ cdef class Lattice:
         row.cdf, row.first, row.size = cdf, first, size
 
     cdef void blend(self, long n, long k, double step) noexcept nogil:
-        """Row k at n - 1 becomes row k at n: the newest bit is a one, `step` points worth, with probability k / n."""
+        """Row k at n - 1 becomes row k at n. The newest bit is a one, `step` points worth, with probability k / n."""
         cdef Row* zero = &self.row[k]
         cdef Row* one = &self.row[k - 1]
         cdef long shift = <long>floor(step)
@@ -129,7 +129,7 @@ cdef class Lattice:
             zero.first, zero.size, zero.cdf = first, 0, zero.store
         cdef long inner = max(first + 1, zero.first), outer = min(last - 1, zero.first + zero.size)
         first, last = min(first, zero.first), max(last, zero.first + zero.size)
-        # A row that outgrows its memory counts as 1 sooner: the bound moves outwards, never inwards.
+        # A row that outgrows its memory counts as 1 sooner, so the bound moves outwards, never inwards.
         last = min(last, first + self.width)
         inner = min(inner, last)
         outer = max(min(outer, last), inner)
@@ -148,7 +148,7 @@ cdef class Lattice:
         self.replace_row(k, first, last - first)
 
     cdef void coarsen(self, double factor, long[::1] source, float[:, ::1] weight) noexcept nogil:
-        """Every row from the units of Q back to those of R: a point moves to factor * point and is split.
+        """Bring every row from the units of Q back to those of R, moving a point to factor * point and splitting it.
 
         The new value at i is a mean of the old ones at source[i], + 1 and + 2, the same for every row; two points more
         cannot fall into one cell, for the factor is above 1/2.
@@ -205,7 +205,7 @@ cdef class Lattice:
         cdef long[::1] source = np.empty(points, np.dtype("l"))
         cdef float[:, ::1] weight = np.empty((3, points), np.float32)
         with nogil:
-            # Rows that are still in the cache take their next step: at each front, step 1 on row `front`, step 2 on
+            # Rows that are still in the cache take their next step. At each front, step 1 on row `front`, step 2 on
             # the row above it, and so on. Every step finds both its rows exactly one observation old.
             for front in range(start + 1, -steps, -1):
                 unit = self.unit(self.phase)
@@ -244,7 +244,7 @@ cdef class Lattice:
             high = top
             for zeros in range(self.n + 1):
                 mass = spread(weight, &odds[0], self.n, MANY, MANY * zeros / self.n if self.n else 0.0, &first, &last)
-                low, high = 0, min(high + 1, top)  # more zeros, lower bound: the last answer caps this one
+                low, high = 0, min(high + 1, top)  # more zeros, lower bound, because the last answer caps this one
                 while low < high:
                     mid = (low + high + 1) >> 1
                     total = 0.0
@@ -258,11 +258,11 @@ cdef class Lattice:
 
 
 cdef double MANY = 2.0**40  # so large a population that drawing from it is as good as independent
-cdef double NEGLIGIBLE = 1e-18  # next to the largest weight of a law whose tail of 1e-9 is the smallest asked for
+cdef double NEGLIGIBLE = 1e-18  # next to the largest weight of a law whose tail of 1e-9 is the smallest needed
 
 
 cdef double[::1] odds_of(long window):
-    """What one zero more among the draws multiplies a hypergeometric weight by, apart from what is left to draw from."""
+    """The factor of a hypergeometric weight for one zero more among the draws, apart from the rest of the population."""
     m = np.arange(window + 1)
     return (window - m) / (m + 1)
 
@@ -276,7 +276,7 @@ cdef double spread(double[::1] weight, const double* odds, long window, double p
     mode = max(mode, <long>ceil(window - ones))
     mode = min(mode, <long>floor(zeros))
     weight[mode] = 1.0
-    # Quotients first: one need not wait for the weight before it.
+    # Quotients first, because one need not wait for the weight before it.
     m, w = mode, 1.0
     while m < window and zeros - m > 0.0:
         w *= odds[m] * ((zeros - m) / (ones - window + m + 1.0))
@@ -304,7 +304,7 @@ cdef void mixture(double[::1] tail, double[::1] weight, const double* odds, long
     cdef long first = 0, last = 0, m
     cdef double here = 0.0, there, extra, w
     cdef double mass = spread(weight, odds, window, population, zeros, &first, &last)
-    # With one zero more in the population, m + 1 zeros in the window weigh odds[m] times what m weigh now, up to a
+    # With one zero more in the population, m + 1 zeros in the window weigh odds[m] times the present weight of m, up to a
     # common factor. The first of all has none below it.
     extra = weight[first] * (population - zeros - window + first) / (zeros + 1.0 - first)
     there = extra * tail[first]
@@ -319,7 +319,7 @@ cdef void mixture(double[::1] tail, double[::1] weight, const double* odds, long
     more[0] = there / extra if extra > 0.0 else INFINITY
 
 
-cdef double CLOSE = 0.99, AIM = 0.996  # of a level: near enough where no two neighbouring counts enclose it
+cdef double CLOSE = 0.99, AIM = 0.996  # of a level; near enough if no two neighbouring counts enclose it
 
 
 cdef class Search:
@@ -332,8 +332,8 @@ cdef class Search:
     ----------
     window : the number of draws
     populations : the sizes that answer for smaller ones
-    least : for each, the smallest size it will be asked for
-    levels : what the mean of a tail may be
+    least : for each, the smallest size it is used for
+    levels : the most that the mean of a tail may be
     few : levels by populations by counts; receives the first bound at which so many zeros among `least` are few enough
     """
 
@@ -356,7 +356,7 @@ cdef class Search:
         """Take the tail of the next bound, a lower one; return the largest zeros found safe, level by population.
 
         `tail[m]` is a probability given m zeros in the window; a convex majorant takes its place. A count between two
-        integers stands for the two mixed in proportion; -1 says that even no zero at all is too many.
+        integers is the two mixed in proportion; at -1 even no zero at all is too many.
         """
         cdef double slope = 0.0, rise, previous = tail[0]
         cdef long m
@@ -422,7 +422,7 @@ cdef class Search:
                 z += log(AIM * target / value) / slope
             else:
                 z = 0.5 * (low + high) if tries > 4 else 2.0 * z + 1.0
-        # A tail that is nowhere higher leaves what was safe safe, though its majorant may be higher here and there.
+        # A tail that is nowhere higher keeps safe counts safe, though its majorant may be higher here and there.
         found = max(found, self.zeros[level, p])
         self.growth[level, p] = (found - before) / self.increment[level, p] if self.increment[level, p] > 0.0 else 1.0
         self.growth[level, p] = min(max(self.growth[level, p], 0.5), 2.0)

@@ -4,109 +4,56 @@ The body of a record, 96 bytes for two classes at one decay, after the head of 3
 
     the K x K counts                                           8 bytes each
     how often each rate was observed, for more than two classes 8 bytes each
-    the statistics, with the limits they are calm within      16 bytes each
+    the statistics, with the place of each                    16 bytes each
 """
 
-from libc.math cimport ceil, floor
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 import numpy as np
 
-from fourrates.kernel.memory cimport prefetch
 from fourrates.kernel.pairs cimport DRIFT, QUIET, WARNING
 from fourrates.kernel.record cimport (
-    ALARMED, DRIFTED, FLAGS, LINE, WARNED, Head, Rules, close_warning, open_warning,
+    ALARMED, DRIFTED, FLAGS, WARNED, Head, Rules, close_warning, open_warning,
 )
-from fourrates.kernel.tables cimport (
-    CROSSED, INSIDE, MOVED, UNDER, Grid, Limits, Table, Test, classify, horizon, look_ahead,
-)
-
-cdef enum:
-    WORTH = 6             # observations: a look ahead over fewer costs more than it saves
-    PLACE = 2             # bits of the place
-    NOWHERE = 3           # the number of them that is no place
-    LONGEST = (1 << 30) - 1
-
-cdef double FULL = 65535.0  # the largest limit
+from fourrates.kernel.tables cimport CROSSED, INSIDE, MOVED, OVER, Grid, Table, Test, classify
 
 
 cdef struct Cell:
-    # One statistic. While n <= calm and low <= statistic * FULL <= high it stands where it stood: limits of its present
-    # place only, rounded inwards.
     double statistic
-    uint16_t low, high
-    uint32_t calm         # and below it the place
+    int64_t place                      # INSIDE, UNDER or OVER, as at the last observation
 
 
 cdef struct Layout:
     int classes, tests
-    Py_ssize_t sums, cells             # where in a record they begin
+    Py_ssize_t sums, cells             # their offsets in a record
     int* first                         # test of each rate, and behind the last
     Test* test
     Grid* grid                         # one a test
 
 
-cdef inline int place_of(const Cell* cell) noexcept nogil:
-    """INSIDE, UNDER or OVER, as at the last observation."""
-    return <int>(cell.calm & ((1 << PLACE) - 1))
-
-
-cdef inline int64_t calm_until(const Cell* cell) noexcept nogil:
-    """The number of observations up to which the limits hold; 0 where there are none."""
-    return <int64_t>(cell.calm >> PLACE)
-
-
-cdef int settle(const Grid* grid, const Test* test, Cell* cell, int64_t n, int64_t ones) noexcept nogil:
-    """Find out where a statistic stands beyond the window, and the limits within which it will stand there."""
-    cdef int found = 0
-    cdef int64_t row, last = horizon(grid, n, &row)
-    cdef int place = classify(grid, test, cell.statistic, n, ones, row, &found)
-    cdef Limits limits
-    if place != place_of(cell):
-        found |= MOVED
-    elif n <= calm_until(cell):
-        return found
-    cell.calm = place
-    if last - n >= WORTH:
-        limits = look_ahead(grid, test, place, n, ones, row, last)
-        cell.low = <uint16_t>min(max(ceil(limits.low * FULL), 0.0), FULL)
-        cell.high = <uint16_t>min(max(floor(limits.high * FULL), 0.0), FULL)
-        cell.calm |= <uint32_t>min(last, <int64_t>LONGEST) << PLACE
-    return found
-
-
 cdef inline int observe(const Layout* layout, Cell* cells, int begin, int end, int64_t n, int64_t ones,
                         double hit) noexcept nogil:
-    """One more observation of a rate; what became of its tests, `begin` up to `end`."""
-    cdef int found = 0, crossed, place, j
-    cdef double statistic, scaled
+    """One more observation of a rate; the state of its tests after it, `begin` up to `end`."""
+    cdef int found = 0, place, j
     cdef Cell* cell
     cdef const Test* test
     for j in range(begin, end):
         cell, test = &cells[j], &layout.test[j]
-        statistic = test.decay * cell.statistic + test.gain * hit
-        cell.statistic = statistic
-        scaled = statistic * FULL
-        if n > calm_until(cell) or scaled < cell.low or scaled > cell.high:
-            if n <= layout.grid[j].window:  # the table is small there, and no limit is needed
-                crossed = 0
-                place = classify(&layout.grid[j], test, statistic, n, ones, 0, &crossed)
-                if place != place_of(cell):
-                    cell.calm = place
-                    crossed |= MOVED
-                found |= crossed
-            else:
-                found |= settle(&layout.grid[j], test, cell, n, ones)
+        cell.statistic = test.decay * cell.statistic + test.gain * hit
+        place = classify(&layout.grid[j], test, cell.statistic, n, ones, &found)
+        if place != cell.place:
+            found |= MOVED
+            cell.place = place
     return found
 
 
 cdef inline bint outside(const Layout* layout, const Cell* cells) noexcept nogil:
-    """Whether any statistic stands outside its warning bounds."""
+    """Whether any statistic is outside its warning bounds."""
     cdef int j
     for j in range(layout.tests):
-        if place_of(&cells[j]) != INSIDE:
+        if cells[j].place != INSIDE:
             return True
     return False
 
@@ -115,7 +62,7 @@ cdef inline int take(const Layout* layout, char* record, int truth, int pred) no
     cdef Head* head = <Head*>record
     cdef int64_t* counts = <int64_t*>(record + sizeof(Head))
     cdef Cell* cells = <Cell*>(record + layout.cells)
-    cdef double[2] bits = [0.0, 1.0]  # looked up, not branched on: errors cannot be foreseen
+    cdef double[2] bits = [0.0, 1.0]  # looked up, not branched on, because errors cannot be foreseen
     cdef int classes = layout.classes, found
     cdef double hit = bits[truth == pred]
     cdef int64_t n, m
@@ -146,7 +93,7 @@ cdef inline int take(const Layout* layout, char* record, int truth, int pred) no
 
 
 cdef class LinearRules(Rules):
-    """What LFR watches.
+    """The rules of LFR.
 
     Parameters
     ----------
@@ -196,36 +143,14 @@ cdef class LinearRules(Rules):
         cdef int j
         memset(record + sizeof(Head), 0, self.layout.cells - sizeof(Head))
         for j in range(self.tests):
-            cells[j].statistic, cells[j].low, cells[j].high, cells[j].calm = 0.5, 0, 0, 0
+            cells[j].statistic, cells[j].place = 0.5, INSIDE
 
     cdef void restart(self, char* record) noexcept nogil:
         close_warning(<Head*>record)
         self.begin(record)
 
-    cdef void load_checked(self, char* record) noexcept nogil:
-        """Limits are found again when they are needed."""
-        cdef Cell* cells = <Cell*>(record + self.layout.cells)
-        cdef int j
-        for j in range(self.tests):
-            cells[j].calm = place_of(&cells[j])
-
     cdef int step(self, char* record, int truth, int pred) noexcept nogil:
         return take(&self.layout, record, truth, pred)
-
-    cdef void fetch(self, const char* record, int truth, int pred) noexcept nogil:
-        cdef const int64_t* counts = <const int64_t*>(record + sizeof(Head))
-        cdef const Cell* cells = <const Cell*>(record + self.layout.cells)
-        cdef int classes = self.classes
-        prefetch(record)
-        prefetch(record + LINE)
-        if classes > 2 or self.tests > 4:
-            prefetch(&counts[truth * classes + pred])
-            prefetch(&counts[truth * (classes + 1)])
-            prefetch(&counts[pred * (classes + 1)])
-            prefetch(record + self.layout.sums + 8 * truth)
-            prefetch(record + self.layout.sums + 8 * (classes + pred))
-            prefetch(&cells[self.layout.first[truth]])
-            prefetch(&cells[self.layout.first[classes + pred]])
 
     def check(self, const uint8_t[:, ::1] records):
         """Raise ValueError unless each of these can be a record of these rules."""
@@ -249,10 +174,10 @@ cdef class LinearRules(Rules):
             for j in range(self.tests):
                 if not 0.0 <= cells[j].statistic <= 1.0:
                     raise ValueError(f"a statistic of {cells[j].statistic}, not in [0, 1]")
-                if place_of(&cells[j]) == NOWHERE:
-                    raise ValueError("a statistic that stands nowhere")
+                if not INSIDE <= cells[j].place <= OVER:
+                    raise ValueError("a statistic at no place")
             if outside(&self.layout, cells) != (head.events & WARNED != 0):
-                raise ValueError("a warning that does not fit where the statistics stand")
+                raise ValueError("a warning that does not fit the statistics")
 
     def counts(self, const uint8_t[::1] record):
         """The K x K counts of a record."""
@@ -264,25 +189,3 @@ cdef class LinearRules(Rules):
         cdef const Cell* cells = <const Cell*>(&record[0] + self.layout.cells)
         cdef int i
         return [cells[i].statistic for i in range(self.tests)]
-
-    def crossed(self, const uint8_t[::1] record):
-        """(test, whether downwards) for every statistic that stands outside its detection bounds."""
-        cdef const Cell* cells = <const Cell*>(&record[0] + self.layout.cells)
-        cdef const int64_t* counts = <const int64_t*>(&record[0] + sizeof(Head))
-        cdef int r, j, found, place, classes = self.classes, i
-        cdef int64_t n, ones, row
-        crossed = []
-        for r in range(self.rates):
-            n, ones = 0, counts[r % classes * (classes + 1)]
-            for i in range(classes):
-                n += counts[r * classes + i] if r < classes else counts[i * classes + r - classes]
-            for j in range(self.layout.first[r], self.layout.first[r + 1]):
-                found, row = 0, 0
-                if n > self.layout.grid[j].window:
-                    horizon(&self.layout.grid[j], n, &row)
-                place = INSIDE
-                if n:
-                    place = classify(&self.layout.grid[j], &self.layout.test[j], cells[j].statistic, n, ones, row, &found)
-                if found & CROSSED:
-                    crossed.append((j, place == UNDER))
-        return crossed

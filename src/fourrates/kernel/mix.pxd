@@ -1,4 +1,4 @@
-"""The mix of the classes: evidence that it shifted, alone or together with a change of the recalls."""
+"""Evidence that the class mix shifted, alone or together with a change of the recalls."""
 
 from libc.math cimport exp
 from libc.stdint cimport int64_t, uint8_t
@@ -22,11 +22,11 @@ cdef struct Mix:
 
 
 cdef struct Joint:
-    # The mix shifted, down in the first half of the lanes and up in the second, and the recalls moved as the shared lanes
-    # of the same place in a half say; behind the mix in the records of rules that look for it.
+    # The mix shifted, down in the first half of the lanes and up in the second, and the recalls moved as in the shared
+    # lanes at the same place of a half. It follows the mix in the records of rules that look for it.
     double total
     Lanes lanes
-    float[2][4] shares      # of positives before and after, as the drift that is open reported them; of 0 events: it did not
+    float[2][4] shares      # of positives before and after, as the open drift reported them; of 0 events if it did not
 
 
 cdef inline int fill(Alternatives* found, list lanes) except -1:
@@ -40,7 +40,7 @@ cdef inline int fill(Alternatives* found, list lanes) except -1:
 
 cdef inline void refresh_mix(Mix* mix, float prior, float lag, const Tempering* tempering,
                              const float* dispersion) noexcept nogil:
-    """Bring the base up to date, and the power of its ratios: by blocks of all sizes, so it is the same for all lanes."""
+    """Bring the base up to date, and the power of its ratios, by blocks of all sizes and so the same for all lanes."""
     mix.base = <float>((mix.ones + prior) / (mix.n + 2 * prior))
     mix.next_refresh_n = <float>(mix.n + max(1.0, <double>mix.n * lag))
     mix.power = 1.0 / (1.0 + tempering.inflation * (dispersion[BLOCKS - 1] - 1.0))
@@ -53,13 +53,13 @@ cdef inline void count_mix(Mix* mix, int positive, const Tempering* tempering, i
     if tempering != NULL:
         mix.block += positive
         if events % SMALLEST == 0:
-            close_block(&mix.dispersion, tempering, events, UNITS * mix.block, 0.0)
+            close_block(&mix.dispersion, tempering, events, UNITS * mix.block, 0.0, NULL)
             mix.block = 0
 
 
 cdef inline void mix_ratios(Ratios* ratios, int positive, float base, float power, const Alternatives* mix,
                             const Alternatives* joint) noexcept nogil:
-    """The ratios of the mix for this class: as lanes of its own, and as its part in those of a joint change, if any."""
+    """The ratios of the mix for this class, in lanes of its own and in those of a joint change, if any."""
     cdef float[SIZES] powers
     cdef int i
     fourrates_ratios(base, positive, mix.growth, ratios.own[positive])

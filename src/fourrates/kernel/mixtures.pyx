@@ -1,4 +1,4 @@
-"""Quantiles of mixtures of laws: the loops behind :mod:`fourrates.evidence.onset`, which has several for each drift."""
+"""Quantiles of mixtures of laws, the loops behind :mod:`fourrates.evidence.onset`, which has several for each drift."""
 
 from libc.math cimport exp, tanh
 
@@ -36,7 +36,7 @@ cdef double logistic_law(double at, const Lanes* lanes) noexcept nogil:
 
 
 cdef double quantile(Law law, const Lanes* lanes, double level, double low, double high) noexcept nogil:
-    """Where a growing law reaches a level, by halving the range that holds it."""
+    """The point at which a growing law reaches a level, by halving the range that holds it."""
     cdef double middle
     for _ in range(HALVINGS):
         middle = (low + high) / 2

@@ -1,13 +1,13 @@
-"""What every detector of pairs shares."""
+"""The part that every detector of pairs shares."""
 
 from libc.stdint cimport int64_t, uint16_t
 
 cdef enum:
-    # What an event left behind: a warning, or things to report, several of them perhaps.
+    # The result of an event, a warning or things to report, perhaps several.
     QUIET = 0
     WARNING = 1
     DRIFT = 2             # the evidence for a change is enough
-    LOOK = 4              # the look at a drift that is open has come to a decision
+    LOOK = 4              # the look at a drift that is open has reached a decision
     SHIFT = 8             # the class mix shifted
     REPORT = DRIFT | LOOK | SHIFT
 

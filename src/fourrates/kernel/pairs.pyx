@@ -1,4 +1,4 @@
-"""The loops over events that every detector shares: labels to codes, flags, one event at a time or many.
+"""The loops over events that every detector shares, from labels to codes, flags, one event at a time or many.
 
 Labels, names and messages are the business of :mod:`fourrates.detectors`.
 """
@@ -22,29 +22,29 @@ cdef inline void flag(Pairs self, int state) noexcept nogil:
 
 
 cdef class Pairs:
-    """What every detector of pairs shares: labels to codes, the count of events, flags, and the loops over events.
+    """The shared part of all detectors of pairs, with labels to codes, the count of events, flags, and the loops over events.
 
-    A detector gives `scan`, the loop over coded events, and in Python `_settle`, which says what an event showed and goes
-    on from there, `_restart`, and `_update_spelled` and `_update_in` for labels and strata that need a closer look.
+    A detector gives `scan`, the loop over coded events, and in Python `_settle`, which returns the findings of an event and
+    continues from there, `_restart`, and `_update_spelled` and `_update_in` for labels and strata that need a closer look.
     """
 
     cdef Py_ssize_t scan(self, const uint16_t* truths, const uint16_t* preds, Py_ssize_t size,
                          int* state) noexcept nogil:
-        """Take coded events up to the first that has something to report; return how many, and what it left."""
+        """Take coded events up to the first that has something to report; return how many, and its result."""
         state[0] = QUIET
         return size
 
     def update(self, y_true, y_pred, stratum=None):
-        """Take one event and say what it showed.
+        """Take one event and return the drift it shows.
 
         Parameters
         ----------
         y_true : label
-            What the event turned out to be.
+            The true class of the event.
         y_pred : label
-            What the classifier had said.
+            The class that the classifier predicted.
         stratum : int, optional
-            For a detector with strata: which the event belongs to.
+            For a detector with strata, the one of the event.
 
         Returns
         -------
@@ -77,7 +77,7 @@ cdef class Pairs:
         return None
 
     def _report(self, int state):
-        """What the last event showed, as findings in order."""
+        """The findings of the last event, in order."""
         claimed = self._claim()
         try:
             found = tuple(self._settle(state))
@@ -117,7 +117,7 @@ cdef class Pairs:
     def _idle(self):
         """Raise if another thread is at it."""
         if self.owner != 0 and self.owner != <unsigned long>PyThread_get_thread_ident():
-            raise RuntimeError("another thread is using this detector: give each thread its own, or take turns")
+            raise RuntimeError("another thread is using this detector; give each thread its own, or take turns")
 
     def _forget(self):
         """Back to the first event."""

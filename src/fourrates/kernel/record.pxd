@@ -1,17 +1,16 @@
-"""One record a stream: plain bytes, no pointers, a fixed size for given rules."""
+"""One record a stream, as plain bytes, no pointers, a fixed size for given rules."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint64_t
 
 from fourrates.kernel.pairs cimport Pairs
 
 cdef enum:
-    DRIFTED = 1           # flags: the last event was a drift
+    DRIFTED = 1           # flags; the last event was a drift
     ALARMED = 2           # there was a drift since the period began
-    KIND = 4              # two bits: what the key is
+    KIND = 4              # two bits, the kind of the key
     WARNED = 16           # the last event left a warning
     OPEN = 32             # a drift is open
     FLAGS = 6             # bits of them
-    GROUP = 16            # bits of the group
     LINE = 64             # bytes of a line of the cache
 
 
@@ -19,7 +18,7 @@ cdef struct Head:
     int64_t key           # as an integer of 64 bits; for a key that is none, its number
     int64_t last          # the bank's event that was this stream's last
     uint64_t events       # and below them FLAGS
-    uint64_t since        # the event that opened the present warning, plus one; and below it the group
+    uint64_t since        # the event that opened the present warning, plus one; 0 if there is none
 
 
 cdef inline int64_t events_of(const Head* head) noexcept nogil:
@@ -28,17 +27,17 @@ cdef inline int64_t events_of(const Head* head) noexcept nogil:
 
 cdef inline int64_t since_of(const Head* head) noexcept nogil:
     """The event that opened the present warning, or -1."""
-    return <int64_t>(head.since >> GROUP) - 1
+    return <int64_t>head.since - 1
 
 
 cdef inline void open_warning(Head* head) noexcept nogil:
     """The latest event opened a warning, unless one is open."""
-    if head.since >> GROUP == 0:
-        head.since |= (head.events >> FLAGS) << GROUP
+    if head.since == 0:
+        head.since = head.events >> FLAGS
 
 
 cdef inline void close_warning(Head* head) noexcept nogil:
-    head.since &= (1 << GROUP) - 1
+    head.since = 0
 
 
 cdef class Rules:
@@ -57,6 +56,6 @@ cdef class Rules:
 
 cdef class SingleStream(Pairs):
     cdef readonly Rules rules
-    cdef object memory, work              # arrays; the record lies in the first, what is derived from it in the second
+    cdef object memory, work              # arrays; the record lies in the first, values derived from it in the second
     cdef char* record
     cdef char* scratch

@@ -1,7 +1,7 @@
-"""A stream's record and what moves it on: rules that many streams share, a detector with one record, an arena with many.
+"""A stream's record and its step, with rules that many streams share, a detector with one record, an arena with many.
 
 A record is its head, which is the same for all rules, and a body, which is the rules' own. Every record of one set of rules
-has the same size, and holds numbers only: it can be copied, saved and sent as it is.
+has the same size, and holds numbers only, so it can be copied, saved and sent as it is.
 """
 
 cimport cython
@@ -15,41 +15,41 @@ from fourrates.kernel.pairs cimport DRIFT, LOOK, QUIET, REPORT, SHIFT, Pairs
 
 cdef enum:
     MANY = 6              # events of a stream in a row from which on they are taken together
-    TOGETHER = 8          # events whose records are asked for at once,
-    WAITING = 40          # as long as they are no more lines than this: a processor that waits for more stalls
+    TOGETHER = 8          # events whose records are fetched at once,
+    WAITING = 40          # as long as they are no more lines than this, for a processor that waits for more stalls
     BLOCK = 1 << 22       # bytes of a block of records; NumPy asks for huge pages from this size on
     CHECKED = 256         # records that are checked at a time
 
-cdef int64_t MOST_EVENTS = <int64_t>1 << 47  # what the fields of a head have room for
+cdef int64_t MOST_EVENTS = <int64_t>1 << 47  # the most that the fields of a head have room for
 
 NUMBERS = {  # for those who read records in Python
     "DRIFT": DRIFT, "LOOK": LOOK, "SHIFT": SHIFT, "REPORT": REPORT, "DRIFTED": DRIFTED, "ALARMED": ALARMED, "KIND": KIND,
-    "WARNED": WARNED, "OPEN": OPEN, "FLAGS": FLAGS, "GROUP": GROUP, "HEAD": sizeof(Head),
+    "WARNED": WARNED, "OPEN": OPEN, "FLAGS": FLAGS,
 }
 
 
 cdef class Rules:
-    """What to watch, as numbers: frozen, and shared by any number of records."""
+    """The rules as numbers, frozen and shared by any number of records."""
 
     cdef void begin(self, char* record) noexcept nogil:
         """Write the body of a stream that has seen nothing; its memory is zero."""
 
     cdef void refer(self, char* record, const float* given, const float* given_ones) noexcept nogil:
-        """Give a stream that has seen nothing a reference of its own: observations and right ones by class."""
+        """Give a stream that has seen nothing its own reference, the observations and right ones by class."""
 
     cdef void restart(self, char* record) noexcept nogil:
-        """After a drift was reported: what the rules forget, and what they keep."""
+        """After a drift was reported, forget the part of the record that the rules do not keep."""
 
     cdef void load_checked(self, char* record) noexcept nogil:
-        """A checked record came from outside: what can be derived from the rest is not taken on trust."""
+        """A checked record is from outside, so numbers that can be derived from the rest are not trusted."""
 
     cdef int step(self, char* record, int truth, int pred) noexcept nogil:
-        """Take one event; what it left behind."""
+        """Take one event and return its result."""
         return QUIET
 
     cdef Py_ssize_t scan(self, char* record, char* scratch, const uint16_t* truths, const uint16_t* preds,
                          Py_ssize_t size, int* state) noexcept nogil:
-        """Take events of one stream up to the first that has something to report; return how many, and what it left."""
+        """Take events of one stream up to the first that has something to report; return how many, and its result."""
         cdef Py_ssize_t i
         state[0] = QUIET
         for i in range(size):
@@ -69,7 +69,7 @@ cdef class Rules:
 
     @property
     def scratch_size(self):
-        """Bytes of what `scan` derives from a record, and keeps from call to call."""
+        """Bytes of the values that `scan` derives from a record, and keeps from call to call."""
         return 0
 
     def check(self, const uint8_t[:, ::1] records):
@@ -122,7 +122,7 @@ cdef class SingleStream(Pairs):
         return taken
 
     def _set_rules(self, Rules rules):
-        """Go on by other rules, for records of the same size."""
+        """Continue with other rules, for records of the same size."""
         if rules.size != self.rules.size or rules.scratch_size != self.rules.scratch_size:
             raise ValueError(f"rules for records of {rules.size} bytes, not of {self.rules.size}")
         self.rules = rules
@@ -133,7 +133,7 @@ cdef class SingleStream(Pairs):
         return _slice(self.memory, self.record, self.rules.size)
 
     def _reread(self):
-        """The record was changed: what was derived from it is not valid any more."""
+        """The record was changed, so values derived from it are no longer valid."""
         cdef Head* head = <Head*>self.record
         memset(self.scratch, 0, self.rules.scratch_size)
         self.events, self.since = events_of(head), since_of(head)
@@ -151,11 +151,11 @@ cdef class SingleStream(Pairs):
     def record_bytes(self):
         """The record, as it is now."""
         self._idle()
-        self.rules.load_checked(self.record)  # what is only worked out again is no part of it
+        self.rules.load_checked(self.record)  # derived values are no part of it
         return self.record[:self.rules.size]
 
     def _set_record(self, record):
-        """Go on from a record; it is checked first."""
+        """Continue from a record; it is checked first."""
         cdef const uint8_t[::1] view = np.frombuffer(record, np.uint8)
         self.rules.check(np.frombuffer(record, np.uint8)[None])
         memcpy(self.record, &view[0], self.rules.size)
@@ -170,32 +170,26 @@ cdef class Arena:
 
     Parameters
     ----------
-    rules : list of Rules
-        One for each group of streams, all with records of the same size.
+    rules : Rules
+        Of all of them.
     """
 
-    cdef list rules
+    cdef Rules rules
     cdef readonly int64_t size         # streams
     cdef readonly int64_t stride       # bytes from record to record
-    cdef int classes
     cdef int shift                     # a block has 1 << shift records
     cdef int64_t mask
     cdef list blocks
-    cdef object firsts                 # where each block's first record lies: an array of addresses,
+    cdef object firsts                 # addresses of each block's first record, an array,
     cdef char** block                  # and its memory
-    cdef size_t scratch_size           # bytes of what is derived from the record of the present stream
-    cdef int together                  # events whose records are asked for at once
+    cdef size_t scratch_size           # bytes of the values derived from the record of the present stream
+    cdef int together                  # events whose records are fetched at once
     cdef int running                   # threads that are taking events
 
-    def __init__(self, list rules):
-        cdef Rules first = rules[0]
-        for one in rules:
-            if (<Rules>one).size != first.size or (<Rules>one).classes != first.classes:
-                raise ValueError("the groups' records differ in size")
-        self.rules, self.blocks, self.classes = rules, [], first.classes
-        self.scratch_size = first.scratch_size
-        step = LINE if first.size <= 8 * LINE else 8  # a record of many lines may begin anywhere
-        self.stride = (first.size + step - 1) // step * step
+    def __init__(self, Rules rules not None):
+        self.rules, self.blocks, self.scratch_size = rules, [], rules.scratch_size
+        step = LINE if rules.size <= 8 * LINE else 8  # a record of many lines may begin anywhere
+        self.stride = (rules.size + step - 1) // step * step
         self.together = <int>min(max(WAITING * LINE // self.stride, 1), TOGETHER)
         self.shift = 0
         while (self.stride << (self.shift + 1)) <= BLOCK:
@@ -212,11 +206,11 @@ cdef class Arena:
 
     cdef int idle(self) except -1:
         if self.running:
-            raise RuntimeError("another thread is using this bank: give each thread its own, or take turns")
+            raise RuntimeError("another thread is using this bank; give each thread its own, or take turns")
         return 0
 
     def reserve(self, int64_t size):
-        """Make room for this number of streams; what is too much is given back."""
+        """Make room for this number of streams; spare memory is given back."""
         cdef int64_t wanted = (size + self.mask) >> self.shift
         cdef uint64_t[::1] firsts = np.zeros(max(wanted, 1), np.uint64)
         del self.blocks[wanted:]
@@ -226,7 +220,7 @@ cdef class Arena:
             firsts[i] = <size_t>_aligned(block)
         self.firsts, self.block = firsts, <char**>&firsts[0]
 
-    def begin(self, const int64_t[::1] keys, const uint8_t[::1] kinds, const uint16_t[::1] groups):
+    def begin(self, const int64_t[::1] keys, const uint8_t[::1] kinds):
         """Add streams that have seen nothing."""
         cdef Py_ssize_t i
         cdef char* record
@@ -237,39 +231,39 @@ cdef class Arena:
             record = self.at(self.size + i)
             memset(record, 0, self.stride)
             head = <Head*>record
-            head.key, head.last, head.events, head.since = keys[i], -1, kinds[i] * KIND, groups[i]
-            (<Rules>self.rules[groups[i]]).begin(record)
+            head.key, head.last, head.events = keys[i], -1, kinds[i] * KIND
+            self.rules.begin(record)
         self.size += keys.shape[0]
 
     def refer(self, int64_t first, const float[:, ::1] given, const float[:, ::1] given_ones):
-        """Give streams that have seen nothing, from slot `first` on, references of their own."""
+        """Give streams that have seen nothing, from slot `first` on, their own references."""
         cdef Py_ssize_t i
-        cdef char* record
         for i in range(given.shape[0]):
-            record = self.at(first + i)
-            (<Rules>self.rules[(<Head*>record).since & ((1 << GROUP) - 1)]).refer(record, &given[i, 0], &given_ones[i, 0])
+            self.rules.refer(self.at(first + i), &given[i, 0], &given_ones[i, 0])
 
     def run(self, const int32_t[::1] slots, const uint16_t[::1] truths, const uint16_t[::1] preds,
             const uint32_t[::1] places, Py_ssize_t start, Py_ssize_t end, int64_t clock):
         """Take the coded events from `start` to `end`, stream by stream, up to the first that has something to report.
 
-        `places` says where each event stood when it arrived, `clock` is the number of events before them all. Threads may
-        run at the same time, each with streams of its own.
+        `places` is the position of each event on arrival, `clock` is the number of events before them all. Threads may
+        run at the same time, each with other streams.
 
         Returns
         -------
-        (events taken by then, what the last one left)
+        (events taken by then, the result of the last one)
         """
         cdef Py_ssize_t taken
         cdef int state = QUIET
         cdef const uint8_t[::1] scratch = np.empty(self.scratch_size + 2 * LINE, np.uint8)
+        cdef char* memory = _aligned(scratch)
         if not slots.shape[0] == truths.shape[0] == preds.shape[0] == places.shape[0]:
             raise ValueError("arrays of different sizes")
         if not 0 <= start < end <= slots.shape[0]:
             raise IndexError(f"events {start} to {end} of {slots.shape[0]}")
         self.running += 1
         try:
-            taken = self.take(&slots[0], &truths[0], &preds[0], &places[0], start, end, clock, _aligned(scratch), &state)
+            with nogil:
+                taken = self.scan(&slots[0], &truths[0], &preds[0], &places[0], start, end, clock, memory, &state)
         finally:
             self.running -= 1
         return taken, state
@@ -278,30 +272,9 @@ cdef class Arena:
         """The record of a stream itself, to be changed by whoever takes its events."""
         if not 0 <= slot < self.size:
             raise IndexError(f"slot {slot} of {self.size}")
-        return _slice(self.blocks[slot >> self.shift], self.at(slot), (<Rules>self.rules[0]).size)
+        return _slice(self.blocks[slot >> self.shift], self.at(slot), self.rules.size)
 
-    cdef Py_ssize_t take(self, const int32_t* slots, const uint16_t* truths, const uint16_t* preds, const uint32_t* places,
-                         Py_ssize_t start, Py_ssize_t size, int64_t clock, char* scratch, int* state):
-        """Each stretch of streams in the same group by the rules of that group."""
-        cdef Rules rules = self.rules[0]
-        cdef Py_ssize_t end = size
-        cdef int group
-        while start < size:
-            if len(self.rules) > 1:
-                group, end = self.group_of(slots[start]), start + 1
-                while end < size and self.group_of(slots[end]) == group:
-                    end += 1
-                rules = self.rules[group]
-            with nogil:
-                start = self.scan(rules, slots, truths, preds, places, start, end, clock, scratch, state)
-            if state[0] & REPORT:
-                break
-        return start
-
-    cdef inline int group_of(self, int64_t slot) noexcept nogil:
-        return <int>((<Head*>self.at(slot)).since & ((1 << GROUP) - 1))
-
-    cdef Py_ssize_t scan(self, Rules rules, const int32_t* slots, const uint16_t* truths, const uint16_t* preds,
+    cdef Py_ssize_t scan(self, const int32_t* slots, const uint16_t* truths, const uint16_t* preds,
                          const uint32_t* places, Py_ssize_t start, Py_ssize_t size, int64_t clock, char* scratch,
                          int* state) noexcept nogil:
         cdef Py_ssize_t i = start, j, asked = start, end
@@ -309,36 +282,33 @@ cdef class Arena:
         while i < size:
             if i >= asked:  # not one by one, so that they wait for their pages together
                 for j in range(i + self.together, min(i + 2 * self.together, size)):
-                    rules.fetch(self.at(slots[j]), truths[j], preds[j])
+                    self.rules.fetch(self.at(slots[j]), truths[j], preds[j])
                 asked = i + self.together
             record, end = self.at(slots[i]), i + 1
             while end < size and slots[end] == slots[i]:
                 end += 1
             if end - i < MANY:
-                state[0] = rules.step(record, truths[i], preds[i])
+                state[0] = self.rules.step(record, truths[i], preds[i])
                 i += 1
-            else:  # what is derived from the record is worth keeping from event to event
+            else:  # values derived from the record are worth keeping from event to event
                 memset(scratch, 0, self.scratch_size)
-                i += rules.scan(record, scratch, truths + i, preds + i, end - i, state)
+                i += self.rules.scan(record, scratch, truths + i, preds + i, end - i, state)
             (<Head*>record).last = clock + places[i - 1]
             if state[0] & REPORT:
                 break
         return i
-
-    cdef bytes copy(self, int64_t slot):
-        return self.at(slot)[:(<Rules>self.rules[0]).size]
 
     def record(self, int64_t slot):
         """The record of a stream, as bytes."""
         self.idle()
         if not 0 <= slot < self.size:
             raise IndexError(f"slot {slot} of {self.size}")
-        return self.copy(slot)
+        return self.at(slot)[:self.rules.size]
 
     def records(self):
         """All records, one after the other."""
         self.idle()
-        cdef int64_t slot, size = (<Rules>self.rules[0]).size
+        cdef int64_t slot, size = self.rules.size
         found = np.empty((self.size, size), np.uint8)
         cdef uint8_t[:, ::1] view = found
         for slot in range(self.size):
@@ -347,25 +317,17 @@ cdef class Arena:
 
     def extend(self, const uint8_t[:, ::1] records):
         """Add streams by their records; each is checked first."""
-        cdef int64_t i, size = (<Rules>self.rules[0]).size
-        cdef int64_t[::1] groups = np.empty(records.shape[0], np.int64)
+        cdef int64_t i, size = self.rules.size
         self.idle()
         if records.shape[1] != size:
             raise ValueError(f"records of {records.shape[1]} bytes where {size} belong")
-        for i in range(records.shape[0]):
-            groups[i] = (<const Head*>&records[i, 0]).since & ((1 << GROUP) - 1)
-            if groups[i] >= len(self.rules):
-                raise ValueError(f"a stream of group {groups[i]} where there are {len(self.rules)}")
-        found = np.asarray(groups)
-        for i in range(0, records.shape[0], CHECKED):  # as many at a time as the processor's cache holds
-            several = np.asarray(records[i:i + CHECKED])
-            for group in np.unique(found[i:i + CHECKED]):
-                self.rules[group].check(np.ascontiguousarray(several[found[i:i + CHECKED] == group]))
+        for i in range(0, records.shape[0], CHECKED):  # the number that the processor's cache holds
+            self.rules.check(np.asarray(records[i:i + CHECKED]))
         self.reserve(self.size + records.shape[0])
         for i in range(records.shape[0]):
             memset(self.at(self.size + i), 0, self.stride)
             memcpy(self.at(self.size + i), &records[i, 0], size)
-            (<Rules>self.rules[groups[i]]).load_checked(self.at(self.size + i))
+            self.rules.load_checked(self.at(self.size + i))
         self.size += records.shape[0]
 
     def keep(self, const int64_t[::1] slots):
@@ -400,16 +362,16 @@ cdef class Arena:
         return events, since
 
     def heads(self):
-        """Keys, kinds, groups, events, last events, and which streams had a drift: an array of each, by name."""
+        """Keys, kinds, events, last events, and which streams had a drift, an array of each, by name."""
         cdef int64_t slot
         self.idle()
         table = np.empty(self.size, [("key", "i8"), ("last", "i8"), ("events", "u8"), ("since", "u8")])
         cdef uint8_t[:, ::1] view = table.view(np.uint8).reshape(self.size, sizeof(Head))
         for slot in range(self.size):
             memcpy(&view[slot, 0], self.at(slot), sizeof(Head))
-        flags, since = table["events"] & ((1 << FLAGS) - 1), table["since"]
+        flags = table["events"] & ((1 << FLAGS) - 1)
         return {
             "key": table["key"].copy(), "kind": (flags // KIND & 3).astype(np.uint8),
-            "group": (since & ((1 << GROUP) - 1)).astype(np.uint16), "events": (table["events"] >> FLAGS).astype(np.int64),
-            "last": table["last"].copy(), "alarmed": (flags & ALARMED) != 0, "open": (flags & OPEN) != 0,
+            "events": (table["events"] >> FLAGS).astype(np.int64), "last": table["last"].copy(),
+            "alarmed": (flags & ALARMED) != 0, "open": (flags & OPEN) != 0,
         }

@@ -1,10 +1,12 @@
-"""The normal of a recall by stratum, such as a weekday: rates of their own, around a level that they share.
+"""The normal of a recall by stratum, such as a weekday, as rates of their own around a shared level.
 
-Or where events were drawn for labelling, with probabilities that are known: rates that follow from the true one.
+If events were drawn for labelling, with known probabilities, rates that follow from the true one.
 """
 
 from libc.math cimport exp, exp2, log
 from libc.stdint cimport uint16_t, uint32_t
+
+from fourrates.kernel.dispersion cimport LEVELS
 
 cdef enum:
     ODDS = 257            # ratios of the probabilities with which the two predictions are drawn, by their logarithm
@@ -19,13 +21,21 @@ cdef struct Stratum:
 cdef struct Sample:
     # A recall whose observations were drawn. Among these right ones are to wrong ones as in truth, times the ratio of the
     # probabilities of being drawn. One that is right counts 1 / d, one that is wrong ratio / d, for d as in `drawn_base`:
-    # such counts have the true rate, and tell as much of it as the observations do.
-    double n, ones          # of what makes its level
+    # such counts have the true rate, and the information of the observations.
+    double n, ones          # of those that make its level
     double volume           # events of the class since the restart, to scale
     float recent_n, recent_ones, last_n, last_ones   # of the latest observations, as in Recent
-    float given             # observations of the reference, as many as tell as much among those that are seen
+    float given             # observations of the reference, scaled to the information of labelled ones
     float odds              # the usual ratio of the latest observations, in the steps that events have
     uint16_t known          # of so many
+
+
+cdef struct Spread:
+    # Of a class that was drawn, and of all, the variances of independent events in the blocks of a dispersion, as each
+    # event has its own.
+    float begun             # part of the budget in use, as of the last refresh; of all, of the largest one of any class
+    float block             # variance in the present block of 8
+    float[LEVELS] first     # of the first block of the present pair
 
 
 cdef inline float drawn_base(float base, float odds) noexcept nogil:
@@ -35,6 +45,20 @@ cdef inline float drawn_base(float base, float odds) noexcept nogil:
 
 cdef inline float usual_base(const Sample* sample, int c, float rate) noexcept nogil:
     return drawn_base(rate, <float>exp2((sample.odds if c else -sample.odds) / 16))
+
+
+cdef inline double drawn_rate(const Sample* sample, int c, double n, double ones, double prior, double base) noexcept nogil:
+    """The rate by n observations as they count, and those right and wrong ones of a prior that are usually drawn."""
+    cdef double odds = exp2((sample.odds if c else -sample.odds) / 16), scale = prior / (1 - base + base * odds)
+    return (ones + scale) / (n + scale + scale * odds)
+
+
+cdef inline double at_crossing(double before, double after) noexcept nogil:
+    """The evidence, on average, just after an event that raises it this much has made it cross a level.
+
+    If its logarithm is anywhere within the jump when it crosses, it is beyond by this factor, the mean of a jump.
+    """
+    return after * (after - before) / (before * log(after / before)) if after > before > 0 else after
 
 
 cdef inline void note_odds(Sample* sample, int stratum) noexcept nogil:

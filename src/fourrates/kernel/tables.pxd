@@ -1,10 +1,10 @@
-"""Bounds of the decayed statistic, looked up and looked ahead."""
+"""Bounds of the decayed statistic, looked up."""
 
 from libc.stdint cimport int32_t, int64_t
 
 
 cdef struct Grid:
-    # The arrays of a Table, laid out as its docstring says.
+    # The arrays of a Table, laid out as in its docstring.
     const float* near
     const float* far
     const float* few
@@ -20,14 +20,15 @@ cdef enum:
 
 
 cdef struct Test:
-    # One statistic of one rate: what it is and what it is held against.
+    # One statistic of one rate and its bounds.
     double decay, gain
     int warn, detect          # positions of the levels in the table
     bint down, up             # the sides it watches
 
 
-cdef struct Limits:
-    double low, high
+cdef inline int64_t row_of(const Grid* grid, int64_t n) noexcept nogil:
+    """The row that answers for n observations beyond the window."""
+    return <int64_t>(grid.marks / <double>n)  # a division of integers takes several times as long
 
 
 cdef inline bint below(const Grid* grid, int level, int64_t n, int64_t zeros, double statistic,
@@ -46,31 +47,19 @@ cdef inline bint below(const Grid* grid, int level, int64_t n, int64_t zeros, do
             zeros <= n * <double>grid.far[(level * grid.rows + row) * (grid.steps + 1) + step])
 
 
-cdef inline int classify(const Grid* grid, const Test* test, double statistic, int64_t n, int64_t ones, int64_t row,
+cdef inline int classify(const Grid* grid, const Test* test, double statistic, int64_t n, int64_t ones,
                          int* found) noexcept nogil:
-    """The place of a statistic, given `ones` among n observations; `found` is CROSSED where a detection bound is."""
+    """The place of a statistic, given `ones` among n observations; `found` gets CROSSED if a detection bound is."""
+    cdef int64_t row = row_of(grid, n)
     if test.down and below(grid, test.warn, n, n - ones, statistic, row):
         if below(grid, test.detect, n, n - ones, statistic, row):
-            found[0] = CROSSED
+            found[0] |= CROSSED
         return UNDER
     if test.up and below(grid, test.warn, n, ones, 1.0 - statistic, row):
         if below(grid, test.detect, n, ones, 1.0 - statistic, row):
-            found[0] = CROSSED
+            found[0] |= CROSSED
         return OVER
     return INSIDE
-
-
-cdef inline int64_t horizon(const Grid* grid, int64_t n, int64_t* row) noexcept nogil:
-    """How far to look ahead from n observations beyond the window: n / 32 more, within the row that answers for n."""
-    cdef int64_t last = n + (n >> 5)
-    row[0] = grid.marks // n
-    if row[0] > 0:
-        last = min(last, grid.marks // row[0])
-    return last
-
-
-cdef Limits look_ahead(const Grid* grid, const Test* test, int place, int64_t n, int64_t ones, int64_t row,
-                       int64_t last) noexcept nogil
 
 
 cdef double bound(const Grid* grid, int level, int64_t n, int64_t zeros) noexcept nogil

@@ -2,11 +2,8 @@
 
 from libc.stdint cimport int64_t
 
-cdef double INF = float("inf")
-
-
 cdef double bound_in_row(const Grid* grid, int level, int64_t row, int64_t zeros, int64_t n) noexcept nogil:
-    """The lower bound in a far row, given `zeros` among n observations: the largest share falls along the row."""
+    """The lower bound in a far row, given `zeros` among n observations. The largest share falls along the row."""
     cdef double share = <double>zeros / n, found
     cdef const float* largest = grid.far + (level * grid.rows + row) * (grid.steps + 1)
     cdef int64_t low = 0, high = grid.steps, mid
@@ -25,40 +22,15 @@ cdef double bound_in_row(const Grid* grid, int level, int64_t row, int64_t zeros
 cdef double bound(const Grid* grid, int level, int64_t n, int64_t zeros) noexcept nogil:
     if n <= grid.window:
         return grid.near[level * grid.near_size + n * (n + 1) // 2 + zeros]
-    return bound_in_row(grid, level, grid.marks // n, zeros, n)
-
-
-cdef Limits look_ahead(const Grid* grid, const Test* test, int place, int64_t n, int64_t ones, int64_t row,
-                       int64_t last) noexcept nogil:
-    """Limits within which a statistic keeps its place up to `last` observations in this row, whatever they are.
-
-    Within a far row a bound falls with the number of zeros and rises with n: its extremes are reached when the
-    next ones are all zeros or all ones.
-    """
-    cdef int64_t zeros = n - ones, ahead = last - n
-    cdef double slack = 1e-9  # a statistic on the very edge is left to `below`
-    cdef Limits found
-    found.low, found.high = -INF, INF
-    if place == INSIDE:
-        if test.down:
-            found.low = bound_in_row(grid, test.warn, row, zeros, last) + slack
-        if test.up:
-            found.high = 1.0 - bound_in_row(grid, test.warn, row, ones, last) - slack
-    elif place == UNDER:
-        found.low = bound_in_row(grid, test.detect, row, zeros, last) + slack
-        found.high = bound_in_row(grid, test.warn, row, zeros + ahead, last) - slack
-    else:
-        found.low = 1.0 - bound_in_row(grid, test.warn, row, ones + ahead, last) + slack
-        found.high = 1.0 - bound_in_row(grid, test.detect, row, ones, last) - slack
-    return found
+    return bound_in_row(grid, level, row_of(grid, n), zeros, n)
 
 
 cdef class Table:
     """Lower bounds of the statistic for every (n, zeros), at several levels; the upper ones are their mirror image.
 
-    Up to `window` observations each bound is stored. Beyond, a row answers for all n between two marks: it holds, for
+    Up to `window` observations each bound is stored. Beyond, a row answers for all n between two marks. It holds, for
     each of `steps + 1` equally spaced values x, the largest share of zeros at which a statistic below x is still as
-    rare as the level says. Looking up a bound is a search; testing a statistic is one comparison. For a few zeros a
+    rare as the level. Looking up a bound is a search; testing a statistic is one comparison. For a few zeros a
     second array holds bounds by their number; the higher one counts.
 
     Parameters
@@ -89,7 +61,7 @@ cdef class Table:
 
     @property
     def window(self):
-        """How many observations are told apart exactly; beyond, only the most recent ones weigh."""
+        """How many observations are distinguished exactly; beyond, only the most recent ones weigh."""
         return self.grid.window
 
     @property

@@ -1,4 +1,4 @@
-/* What helps a compiler to work on several numbers at once. */
+/* Hints for a compiler to work on several numbers at once. */
 #if defined(_MSC_VER)
 #define FOURRATES_APART __restrict
 #else

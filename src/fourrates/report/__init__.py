@@ -14,7 +14,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from fourrates.escaping import printable, shortened
-from fourrates.findings import Drift
+from fourrates.findings import Drift, Shift
 from fourrates.labels import rate_names
 from fourrates.report import charts
 from fourrates.report.facts import Stream, gather
@@ -37,7 +37,11 @@ RATES = 20  # in the table of rates
 
 
 def page(
-    watch: Watch, events: Events | Joined, findings: Sequence[Finding], slices: Sequence[Slice] | None = None
+    watch: Watch,
+    events: Events | Joined,
+    findings: Sequence[Finding],
+    slices: Sequence[Slice] | None = None,
+    new: int | None = None,
 ) -> str:
     """Write the page.
 
@@ -51,19 +55,21 @@ def page(
         The findings.
     slices : sequence of Slice, optional
         The values of other columns that carry the drift.
+    new : int, optional
+        The events of this run, if the watch has those of earlier runs too.
     """
     own = files(__name__)
     licence, uplot = (own / "vendor" / "uPlot-LICENSE").read_text(), (own / "vendor" / "uPlot.iife.min.js").read_text()
-    facts = gather(watch, events, findings)
+    facts = gather(watch, events, findings, new)
     words = Words(facts, events)
     streams = {stream.name: stream for stream in facts.streams}
-    earlier = replace(facts.streams[0], trace=None, findings=())  # events of other versions have their numbers
+    earlier = replace(facts.streams[0], trace=None, findings=(), open=None)  # other versions count their own events
     drawn = charts.chosen(facts.streams)
 
     def of_stream(finding: Finding) -> Stream:
         return streams[finding.segment] if finding.version == watch.version else earlier
 
-    moves = [finding for finding in findings if finding.kind != "shift"]
+    moves = [finding for finding in findings if not isinstance(finding, Shift)]
     latest = [*enumerate(moves, 1)][::-1][:LISTED]
     state, rest = words.verdict()
     worst = words.worst
@@ -82,6 +88,7 @@ def page(
         timed=facts.last_time is not None,
         utc=facts.utc,
         drawn=[shortened(str(stream.name)) for stream in drawn],
+        part=words.part(),
         heat=charts.heat(facts, words) if words.many else None,
         slices=slices,
         rows=ROWS,
@@ -148,7 +155,7 @@ def _finding(number: int, finding: Finding, stream: Stream, words: Words, drawn:
 
 
 def _place(drift: Drift) -> str:
-    """The rows of the window in its file; nothing where they begin in an earlier one."""
+    """The rows of the window in its file; nothing if they begin in an earlier one."""
     if drift.started_row is None or drift.row is None:
         return ""
     return f": rows {drift.started_row:,} to {drift.row:,} of {drift.source}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from fourrates.labels import rate_names
 from fourrates.report.facts import ended, microseconds
 from fourrates.report.words import TITLES, Words, title
 from fourrates.watch.now import rate_in_words
-from fourrates.watch.trace import normal_levels
+from fourrates.watch.trace import POINTS, normal_levels
 
 if TYPE_CHECKING:
     from fourrates.report.facts import Facts, Stream
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 STREAMS = 24  # drawn
 FEWEST = 40  # events, below which there is nothing to draw
 MOST = 200_000  # numbers in the page
+FINER = 1, 3, 10  # times as many points as a curve has, for when it is zoomed
 COLUMNS = 10  # classes in a table
 LANES = 12  # of the timeline, before the others are folded
 SIGNIFICANT = 3.0  # standard errors between two shares of a row, from which on a cell has a colour
@@ -49,40 +50,31 @@ def chosen(streams: Sequence[Stream]) -> list[Stream]:
 
 
 def drawing(stream: Stream, among: int, facts: Facts) -> dict[str, Any]:
-    """The data that page.js draws, by bin, with how often each class was true, was found, and was predicted."""
+    """The data that page.js draws: each rate with its curve, and finer ones for when it is zoomed."""
     trace = stream.trace
     assert trace is not None
-    counts, edges = trace.counts, trace.edges
-    by = max(1, -(-3 * len(stream.labels) * len(counts) * among // MOST))
-    if len(counts):
-        counts, edges = np.add.reduceat(counts, np.arange(0, len(counts), by)), np.append(edges[:-1:by], edges[-1])
     events, times = trace.clock()
 
     def x(event: float) -> float:
-        return round(float(np.interp(event, *clock)) / 1e6, 3) if clock is not None else event
+        return round(float(np.interp(event, *clock)) / 1e6, 3) if clock is not None else round(event, 1)
 
     clock = (events, times) if events.size else None
     names = rate_names(stream.labels)
     moved = [rate for rate in stream.moved if trace.observed(rate) is not None]
+    rates = [*dict.fromkeys((*moved, *names))]
+    most = MOST // (3 * among * len(rates))
+    points = [max(POINTS, min(POINTS * finer, most)) for finer in FINER]
     return {
-        "x": [x(edge) for edge in edges.tolist()],
-        "events": edges.tolist(),
+        "ends": [x(float(edge)) for edge in (trace.first, trace.events)],
         "timed": clock is not None,
-        "n": counts.sum(2).T.tolist(),
-        "right": np.diagonal(counts, axis1=1, axis2=2).T.tolist(),
-        "predicted": counts.sum(1).T.tolist(),
+        "accuracy": [_curve(stream, "accuracy", number, x) for number in points],
         "rates": [
             {
                 "rate": rate_in_words(rate),
                 "title": title(rate),
-                "of": _series(rate, stream.labels),
-                "normal": [
-                    [x(start), round(level, 5)]
-                    for start, level in normal_levels(trace, rate, stream.findings, stream.rates.get(rate))
-                ],
-                "dispersion": getattr(stream.rates.get(rate), "dispersion", None) or 1.0,
+                "curves": [_curve(stream, rate, number, x) for number in points],
             }
-            for rate in dict.fromkeys((*moved, *names))
+            for rate in rates
         ],
         "deployments": [
             {"x": at, "version": shortened(one.version, 20)}
@@ -105,8 +97,28 @@ def drawing(stream: Stream, among: int, facts: Facts) -> dict[str, Any]:
     }
 
 
+def _curve(stream: Stream, rate: str, points: int, x: Callable[[float], float]) -> dict[str, Any]:
+    """A rate in points of equally many observations, and the band around normal that holds 90 % of them."""
+    trace, state = stream.trace, stream.rates.get(rate)
+    assert trace is not None
+    curve = trace.curve(rate, points)
+    levels = [] if rate == "accuracy" else normal_levels(trace, rate, stream.findings, state)
+    shares = [Share.of(level * curve.n, curve.n, getattr(state, "dispersion", None) or 1.0) for _, level in levels]
+    starts = [x(start) for start, _ in levels]
+    return {
+        "x": [x(event) for event in curve.event.tolist()],
+        "y": curve.value.round(4).tolist(),
+        "event": curve.event.round().astype(int).tolist(),
+        "n": curve.n,
+        "band": [
+            {"start": start, "end": end, "level": share.value, "low": share.lower, "high": share.upper}
+            for start, end, share in zip(starts, [*starts[1:], x(trace.events)], shares, strict=False)
+        ],
+    }
+
+
 def _moment(one: Deployment, timed: bool, stream: Stream) -> float | None:
-    """Where a deployment is along the axis; the events of a segment have numbers of their own."""
+    """The place of a deployment along the axis; the events of a segment have their own numbers."""
     if timed:
         return None if one.time is None else microseconds(one.time) / 1e6
     return one.event if stream.name is None else None
@@ -119,17 +131,7 @@ def _start(finding: Finding) -> tuple[int, int]:
     return finding.at, finding.at
 
 
-def _series(rate: str, labels: Sequence[Any]) -> list[Any]:
-    """Which of the counts a rate is made of, and of which class."""
-    names = rate_names(labels)
-    if rate in names:
-        return ["n" if names.index(rate) < len(labels) else "predicted", names.index(rate) % len(labels)]
-    return (
-        ["predicted" if rate == "precision" else "n", len(labels) - 1] if rate in ("recall", "precision") else [rate, 0]
-    )
-
-
-# Where, and what changed ------------------------------------------------------------------------------------
+# Place and change ------------------------------------------------------------------------------------
 
 
 def heat(facts: Facts, words: Words) -> dict[str, Any]:
@@ -214,11 +216,11 @@ def difference(stream: Stream) -> dict[str, Any] | None:
     }
 
 
-# What happened before ---------------------------------------------------------------------------------------
+# History ---------------------------------------------------------------------------------------
 
 
 def timeline(facts: Facts, words: Words, numbers: dict[int, int]) -> dict[str, Any]:
-    """A lane for each rate of each stream that was found to move: bars while it was away, and a mark for each finding.
+    """A lane for each rate that moved, by stream, with bars while it was away, and a mark for each finding.
 
     `numbers` has the findings that are listed, by their identity.
     """
@@ -259,7 +261,7 @@ def timeline(facts: Facts, words: Words, numbers: dict[int, int]) -> dict[str, A
 
 
 def _bars(findings: Sequence[Finding], rate: str, stream: Stream, place: Any) -> list[dict[str, float]]:
-    """From where a rate moved away to where it was back, or to the end."""
+    """From the event at which a rate moved away to its return, or to the end."""
     bars, start = [], None
     for finding in findings:
         about_it = any(change.rate == rate for change in finding.changes)

@@ -1,9 +1,9 @@
 "use strict";
-// What the charts of the report and of the live page have in common: axes, findings under the curve, and the keys.
+// The common part of the charts of the report and of the live page: axes, findings under the curve, and the keys.
 const drawing = (() => {
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-  // Shares between 0 and 1, with as many digits as the step has.
+  // Shares between 0 and 1, with the digits of the step.
   function rateText(u, splits, place, space, step) {
     let digits = 1;
     while (digits < 5 && Math.abs(step * 10 ** digits - Math.round(step * 10 ** digits)) > 1e-9) digits++;
@@ -32,7 +32,7 @@ const drawing = (() => {
     ctx.stroke();
   }
 
-  // Findings under the curve: a line at each alarm, a band for its start, its sign if it has one. A recovery is blue and dashed,
+  // Findings under the curve, with a line at each alarm, a band for its start, its sign if it has one. A recovery is blue and dashed,
   // a drift orange and solid; a deployment is a thin line with the name of the version.
   function drawMarks(u, marks, deployments = []) {
     inside(u, (ctx, bbox) => {
@@ -51,7 +51,7 @@ const drawing = (() => {
         line(one.x, "--soft", 1, 1.4, [1, 3]);
         if (bbox.height > 150 * devicePixelRatio) write(one.version, x(one.x), bottom - 6 * devicePixelRatio);
       }
-      let free = -Infinity; // where the next sign may stand without touching the last one
+      let free = -Infinity; // the first place for the next sign that does not touch the last one
       for (const one of shown) {
         const colour = one.recovery ? "--recovery" : "--drift";
         ctx.fillStyle = css(colour);

@@ -1,4 +1,4 @@
-"""The facts of the page, stream by stream; the one place where the report looks at watches, findings and traces."""
+"""The facts of the page, stream by stream; the one place at which the report looks at watches, findings and traces."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ import numpy as np
 from fourrates.budget.falls import Fall, smallest_fall
 from fourrates.budget.words import UNITS, duration
 from fourrates.detectors import FourRates
-from fourrates.findings import Drift, Finding, RateChange, RateState, Share
+from fourrates.findings import Drift, Finding, PredictionShift, RateState, Share, Shift
 from fourrates.labels import rate_names
-from fourrates.plain import counts_split
 from fourrates.watch import Deployment, OpenDrift
 from fourrates.watch.dispersion import dispersion_of
-from fourrates.watch.now import harm
 from fourrates.watch.trace import Trace, observations
 
 if TYPE_CHECKING:
@@ -85,8 +83,7 @@ class Stream:
         """The rates that moved, the one to look at first; in a stable stream, that of the rarest class."""
         names = rate_names(self.labels)
         if self.open is not None and self.open.rates:
-            apart = {rate: harm(state) for rate, state in self.open.rates.items()}
-            return sorted(apart, key=lambda rate: -apart[rate])
+            return [*self.open.worst_first]
         if self.episode is not None:
             rates = dict.fromkeys(change.rate for change in self.episode.drift.changes)
             return [rate for rate in rates if rate in names] or [*rates]
@@ -94,6 +91,12 @@ class Stream:
             return [names[len(self.labels) - 1]]
         seen = self.trace.counts.sum((0, 2))
         return [names[int(np.where(seen >= min(FEW, seen.max()), seen, np.inf).argmin())]]
+
+    @property
+    def untraced(self) -> bool:
+        """Whether the last episode began before the first event of this run, where its trace begins."""
+        assert self.episode is not None
+        return self.trace is None or self.episode.start < self.trace.first
 
     def spans(self) -> tuple[tuple[int, int], tuple[int, int]]:
         """The events of the level before the last episode, and those of the episode."""
@@ -134,7 +137,10 @@ class Stream:
         if self.trace is not None:
             events, times = self.trace.clock()
             known = dict(zip(events.tolist(), times.tolist(), strict=True))
-        for finding in reversed(self.findings):  # a drift knows best when it started, later ones that are about it less
+        earlier = [one.drift for one in (self.open, *self.findings) if one is not None and one.drift is not None]
+        leading = () if self.open is None else (self.open.leading,)
+        # A drift knows best when it started, later ones that are about it less.
+        for finding in (*earlier, *reversed(self.findings), *leading):
             for event, time in ((finding.at, finding.time), (finding.started, finding.started_time)):
                 if event is not None and time is not None:
                     known[event] = microseconds(time)
@@ -157,14 +163,21 @@ class Facts:
     arl: float | None
     smallest: tuple[tuple[Fall, float | None], ...]  # falls that would be found; events a second, if known
     deployments: tuple[Deployment, ...]
+    new: int  # events of this run; fewer than all if it resumed from a state
+
+    @property
+    def resumed(self) -> bool:
+        """Whether earlier runs had some of the events."""
+        return self.new < self.events
 
 
-def gather(watch: Watch, events: Events | Joined, findings: Sequence[Finding]) -> Facts:
+def gather(watch: Watch, events: Events | Joined, findings: Sequence[Finding], new: int | None = None) -> Facts:
     """Turn a watch and its findings into facts."""
     labels, traces = watch.detector.labels.values, watch.traces
     opened = {drift.segment: drift for drift in watch.now().open if drift.drift.version == watch.version}
     own: dict[str | None, list[Finding]] = {name: [] for name in watch.segments}
-    findings = [finding for finding in findings if finding.version == watch.version]  # which is drawn
+    ahead = [finding for finding in findings if isinstance(finding, PredictionShift)]  # of no version
+    findings = [finding for finding in findings if finding.version == watch.version and finding not in ahead]  # drawn
     for finding in findings:
         own[finding.segment].append(finding)
     streams = []
@@ -175,7 +188,7 @@ def gather(watch: Watch, events: Events | Joined, findings: Sequence[Finding]) -
     unread = {*quiet[LOADED:]}  # loading a segment of a bank takes milliseconds
     for name in watch.segments:
         rates = {} if name in unread else watch.segments[name].rates
-        found = tuple(finding for finding in own[name] if finding.kind != "shift")
+        found = tuple(finding for finding in own[name] if not isinstance(finding, Shift))
         episode = _episode(found, opened.get(name), watch.holds)
         standing = _standing(found, opened.get(name), watch.holds, name in warns, rates)
         seen = traces.get(name), opened.get(name)
@@ -188,14 +201,14 @@ def gather(watch: Watch, events: Events | Joined, findings: Sequence[Finding]) -
     arl = watch.detector.parameters.get("arl")
     times = first, last, events.utc
     known = labels, watch.events, *times, dispersion, watch.holds, arl, smallest, watch.deployments
-    return Facts(tuple(streams), tuple(findings), *known)
+    new = watch.events if new is None else new
+    return Facts(tuple(streams), (*findings, *ahead), *known, new)
 
 
 def _episode(findings: Sequence[Finding], opened: OpenDrift | None, holds: bool) -> Episode | None:
     """The last episode; while a drift is open, that of the rate with most harm, even if an earlier run found it."""
-    rates = {} if opened is None else opened.rates
-    worst = max(rates, key=lambda rate: harm(rates[rate]), default=None)
-    last, before, end = None if opened is None else opened.drift, 0, None
+    worst = None if opened is None else next(iter(opened.worst_first), None)
+    last, before, end = None if opened is None else opened.leading, 0, None
     away = False
     for finding in findings:
         about = worst is None or any(change.rate == worst for change in finding.changes)
@@ -204,8 +217,12 @@ def _episode(findings: Sequence[Finding], opened: OpenDrift | None, holds: bool)
             if not holds and last is not None:
                 before = last.window.start
             last, end, away = finding, None, True
+        elif last is None and finding.closes and finding.drift is not None:  # a drift of an earlier run
+            last, end = finding.drift, ended(finding)
         elif away and (finding.closes or (about and finding.kind in ("withdrawal", "recovery", "acceptance"))):
             end, away = ended(finding), False
+    if opened is not None:
+        last, end = opened.leading, None
     if last is None:
         return None
     start = last.window.start
@@ -266,15 +283,6 @@ def _smallest(
 def ended(finding: Finding) -> int:
     """The event at which something ended; a recovery began before it was found."""
     return finding.started if finding.kind == "recovery" and finding.started is not None else finding.at + 1
-
-
-def shares_of(change: RateChange, finding: Finding, labels: Sequence[Any]) -> tuple[Share, Share] | None:
-    """A rate before and after a finding, if need be by its counts; None if unknown."""
-    before, after = change.before, change.after
-    if (before is None or after is None) and (counts := counts_split(finding))[0]:
-        seen = [observations(np.array(one), change.rate, tuple(labels)) for one in counts]
-        before, after = (None if one is None else Share.of(float(one[1]), float(one[0])) for one in seen)
-    return (before, after) if before is not None and after is not None and before.n and after.n else None
 
 
 def microseconds(time: np.datetime64) -> int:

@@ -1,19 +1,19 @@
 "use strict";
-// Draws the rates of the stream that is chosen. Data: see fourrates/report/charts.py, function drawing.
+// Draws the rates of the stream that is chosen. Its data are those of fourrates/report/charts.py, function drawing.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const find = (id) => document.getElementById(id);
-  const POINTS = 100, FEWEST = 20, DEVIATIONS = 1.645; // as fourrates/watch/trace.py has them; 90 % of a normal law
+  const ZOOMED = [2 / 3, 1 / 5]; // of the whole; parts smaller than this are drawn by the finer curves
   let charts = [];
   let stream = null;
-  let sight = [0, 1]; // the ends of what is shown
+  let sight = [0, 1]; // the ends of the visible part
 
   const { css, rateText, drawMarks, onKey, motion } = drawing;
   const whole = (x) => Math.round(x).toLocaleString("en-US");
 
   const axis = { stroke: () => css("--soft"), grid: { stroke: () => css("--line"), width: 1 }, ticks: { stroke: () => css("--line") } };
 
-  // Times along an axis, in UTC: days where they are a day or more apart, else the clock and, where it changes, the day.
+  // Times along an axis, in UTC: days if they are a day or more apart, else the clock and, if it changes, the day.
   function timeText(u, splits, place, space, step) {
     let day = "";
     return splits.map((seconds) => {
@@ -22,45 +22,6 @@
       const same = date === day;
       day = date;
       return step >= 86400 ? date : same ? clock : `${date.slice(5)} ${clock}`;
-    });
-  }
-
-  // Points of equally many observations, so that all scatter alike: of what is in sight, so zooming shows more.
-  function points(n, right) {
-    const { x, events } = stream;
-    const seen = n.map((count, i) => (x[i + 1] >= sight[0] && x[i] <= sight[1] ? count : 0));
-    const each = Math.max(Math.ceil(seen.reduce((a, b) => a + b, 0) / POINTS), FEWEST);
-    const found = { x: [], y: [], n: [], event: [], each };
-    let first = 0, count = 0, ones = 0;
-    n.forEach((_, i) => {
-      count += seen[i];
-      if (seen[i]) ones += right[i];
-      const last = i === n.length - 1;
-      if (count < each && !(last && (count >= each / 2 || (count && !found.x.length)))) return;
-      found.x.push((x[first] + x[i + 1]) / 2);
-      found.y.push(ones / count);
-      found.n.push(count);
-      found.event.push((events[first] + events[i + 1]) / 2);
-      [first, count, ones] = [i + 1, 0, 0];
-    });
-    return found;
-  }
-
-  const sum = (lists) => lists[0].map((_, i) => lists.reduce((a, list) => a + list[i], 0));
-
-  function observed([kind, place]) {
-    const n = sum(stream.n), right = sum(stream.right);
-    if (kind === "accuracy") return [n, right];
-    if (kind === "error") return [n, n.map((count, i) => count - right[i])];
-    return [stream[kind][place], stream.right[place]];
-  }
-
-  // The level it should have had, and around it the band that holds 90 % of the points.
-  function band(rate, each) {
-    const ends = [...rate.normal.slice(1).map(([start]) => start), stream.x.at(-1)];
-    return rate.normal.map(([start, level], i) => {
-      const reach = DEVIATIONS * Math.sqrt(level * (1 - level) * rate.dispersion / each);
-      return { start, end: ends[i], level, low: Math.max(level - reach, 0), high: Math.min(level + reach, 1) };
     });
   }
 
@@ -84,14 +45,14 @@
   }
 
   function zoom(min, max) {
-    const [first, last] = [stream.x[0], stream.x.at(-1)];
+    const [first, last] = stream.ends;
     const span = Math.max(max - min, (last - first) / 1000);
     min = Math.min(Math.max(first, (min + max - span) / 2), last - span);
     sight = [Math.max(first, min), Math.min(last, Math.max(first, min) + span)];
     for (const chart of charts) chart.fill();
   }
 
-  const all = () => zoom(stream.x[0], stream.x.at(-1));
+  const all = () => zoom(...stream.ends);
   const tick = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " ");
 
   function draw(rate, area, height) {
@@ -106,14 +67,14 @@
     head.append(title, readout);
     box.append(head);
     area.append(box);
-    let own, whole_, bands;
+    let own, whole_;
     const about = stream.marks.filter((mark) => mark.rates.includes(rate.rate) && mark.drawn);
     const marks = about.length ? about : stream.marks.filter((mark) => mark.drawn);
     const told = (i) => {
       const at = own.x.indexOf(chart.data[0][i]);
       if (at < 0) return;
       const time = stream.timed ? `${tick(own.x[at])}, ` : "";
-      readout.textContent = `${time}event ${whole(own.event[at])}: ${rate.rate} ${own.y[at].toFixed(3)} of ${whole(own.n[at])}`;
+      readout.textContent = `${time}event ${whole(own.event[at])}: ${rate.rate} ${own.y[at].toFixed(3)} of ${whole(own.n)}`;
     };
     const line = { points: { show: false }, spanGaps: true };
     const chart = new uPlot({
@@ -131,7 +92,7 @@
         x: { time: stream.timed, range: () => sight },
         y: {
           range: () => {
-            const values = [...own.y, ...whole_.y, ...bands.flatMap((one) => [one.low, one.high])];
+            const values = [...own.y, ...whole_.y, ...own.band.flatMap((one) => [one.low, one.high])];
             const low = Math.min(...values), high = Math.max(...values);
             const room = Math.max(0.06 * (high - low), 0.01);
             return values.length ? [Math.max(low - room, -0.02), Math.min(high + room, 1.02)] : [0, 1];
@@ -144,7 +105,7 @@
         { ...line, stroke: () => css("--soft"), width: 1.2, dash: [2, 3] },
       ],
       hooks: {
-        drawAxes: [(u) => { drawBand(u, bands); drawMarks(u, marks, stream.deployments); }],
+        drawAxes: [(u) => { drawBand(u, own.band); drawMarks(u, marks, stream.deployments); }],
         setCursor: [(u) => told(u.cursor.idx)],
         setSelect: [(u) => {
           if (u.select.width > 4) zoom(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x"));
@@ -153,9 +114,9 @@
       },
     }, [[], [], []], box);
     chart.fill = () => {
-      [own, whole_] = [points(...observed(rate.of)), points(...observed(["accuracy"]))];
-      bands = band(rate, own.each);
-      chart.setData(uPlot.join([[own.x, own.y], [whole_.x, rate.of[0] === "error" ? whole_.y.map(() => null) : whole_.y]]), false);
+      const fine = ZOOMED.filter((part) => sight[1] - sight[0] < part * (stream.ends[1] - stream.ends[0])).length;
+      [own, whole_] = [rate.curves[fine], rate.rate === "error" ? { x: [], y: [] } : stream.accuracy[fine]];
+      chart.setData(uPlot.join([[own.x, own.y], [whole_.x, whole_.y]]), false);
       chart.setScale("x", { min: sight[0], max: sight[1] });
       const [low, high] = own.y.length ? [Math.min(...own.y), Math.max(...own.y)].map((y) => y.toFixed(2)) : ["", ""];
       box.setAttribute("aria-label", own.y.length
@@ -181,7 +142,7 @@
   function choose(i) {
     stream = data.streams[i];
     if (!stream) return;
-    sight = [stream.x[0], stream.x.at(-1)];
+    sight = [...stream.ends];
     find("rate").replaceChildren(...stream.rates.map((rate, place) => new Option(rate.rate, place)));
     show();
   }
@@ -198,7 +159,7 @@
         choose(which);
         if (chooser) chooser.value = String(which);
       }
-      const mark = stream.marks[place], span = Math.max(3 * (mark.found - mark.first), (stream.x.at(-1) - stream.x[0]) / 20);
+      const mark = stream.marks[place], span = Math.max(3 * (mark.found - mark.first), (stream.ends[1] - stream.ends[0]) / 20);
       zoom(mark.first - span, mark.found + span);
       find("chart").scrollIntoView({ behavior: motion(), block: "center" });
       find("chart").querySelector(".chart")?.focus({ preventScroll: true });

@@ -11,9 +11,10 @@ import numpy as np
 from fourrates.budget.words import duration
 from fourrates.detectors import FourRates
 from fourrates.escaping import printable, shortened
-from fourrates.findings import CLASSES, ENOUGH, ENOUGH_OF_A_CLASS, Finding, Share, Shift
-from fourrates.plain import counted
-from fourrates.report.facts import Facts, Stream, microseconds, shares_of, within
+from fourrates.findings import CLASSES, Drift, Finding, PredictionShift, Share, Shift
+from fourrates.labels import rate_names
+from fourrates.plain import counted, rows_since
+from fourrates.report.facts import Facts, Stream, microseconds, within
 from fourrates.watch.dispersion import in_words
 from fourrates.watch.now import QUOTED, rate_in_words, several
 
@@ -45,8 +46,8 @@ TITLES = {
     "acceptance": "Accepted",
 }
 WHY = {
-    "confirmation": "The events since the alarm bear it out.",
-    "withdrawal": "The events since the alarm do not bear it out.",
+    "confirmation": "The events since the alarm support it.",
+    "withdrawal": "The events since the alarm do not support it.",
     "recovery": "Back at normal.",
     "improvement": "Moved towards normal and stopped short of it.",
     "acceptance": "The new level was accepted as normal.",
@@ -95,9 +96,9 @@ class Words:
             case "recovered":
                 return "Recovered" + among, where + self.back(worst)
             case "warning":
-                return "Warning" + among, "no drift yet, but a rate is close to one"
+                return "Warning" + among, "no drift yet, but a rate is close to an alarm"
             case "withdrawn":
-                return "No drift", f"{where}an alarm was withdrawn, the events since do not bear it out"
+                return "No drift", f"{where}an alarm was withdrawn, the events since do not support it"
             case "stable":
                 return "No drift", self.findable() or self.missing(worst)
         return "Too few rows to say anything", self.missing(worst)
@@ -108,10 +109,9 @@ class Words:
             return "an alarm"
         rate = stream.moved[0]
         normal, now = stream.levels(rate)
-        changes = [one for finding in stream.findings for one in finding.changes if one.rate == rate]
-        if stream.open is not None and not changes:
-            changes = [one for one in stream.open.drift.changes if one.rate == rate]
-        fell = changes[-1].direction == "down" if changes else now.value < normal.value
+        known = {} if stream.open is None else stream.open.directions
+        known = known or {one.rate: one.direction for finding in stream.findings for one in finding.changes}
+        fell = known[rate] == "down" if rate in known else now.value < normal.value
         state = stream.rates.get(rate)
         if not (normal.n and now.n) or (state is not None and now.n < state.enough):
             unknown = ", by how much is not yet known" if now.n else ""
@@ -155,7 +155,7 @@ class Words:
             return own if worst.standing != "unknown" else []
         rate, episode = worst.moved[0], worst.episode
         tiles = [Tile("Normal" if self.facts.holds else "Before", *self._figure(worst, rate, 0))]
-        if worst.standing == "recovered":
+        if worst.standing == "recovered" and not worst.untraced:
             during = worst.share(rate, *worst.spans()[1])
             tiles.append(Tile("While it was open", f"{during.value:.3f}", based_on(during, rate)))
         tiles.append(Tile("Now", *self._figure(worst, rate, 1)))
@@ -191,7 +191,7 @@ class Words:
         if worst.open is None:
             return Tile("Status", "Improved" if worst.improved else "Drifted", "the new level is the baseline now")
         if worst.open.confirmed:
-            return Tile("Status", "Open, confirmed", "the events since the alarm bear it out")
+            return Tile("Status", "Open, confirmed", "the events since the alarm support it")
         return Tile("Status", "Open, unconfirmed", "too few events since the alarm to tell")
 
     def lead(self) -> str:
@@ -204,27 +204,35 @@ class Words:
             text += f", {_time(facts.first_time)} to {_time(facts.last_time)}{' UTC' if facts.utc else ''}"
         if self.worst.standing == "unknown":
             return text
-        return f"{text}: {counted(finding.kind for finding in facts.findings)}. Intervals are at 90 %."
+        found = counted(finding.kind for finding in facts.findings)
+        if facts.resumed:
+            found = f"{found.replace('no drift', 'no new drift')} in this run"
+        return f"{text}: {found}. Intervals are at 90 %."
 
-    # What do I do? --------------------------------------------------------------------------------------------
+    def part(self) -> str:
+        """What the charts have of all events, after a state; they are drawn from this run."""
+        facts = self.facts
+        return f"this run: {several(facts.new, 'event')}; the state has {facts.events:,}" if facts.resumed else ""
+
+    # Advice --------------------------------------------------------------------------------------------
 
     def advice(self) -> list[tuple[str, str, str | None]]:
         """Roll back, repair or retrain, each with when to, and a command to copy."""
         worst = self.worst
         if worst.standing == "recovered" and worst.episode is not None:
-            return [("Nothing now", f"It is over. Leave {self.rows(worst)[0]} out of training data.", None)]
+            return [("Nothing now", f"It is over. Leave {self.place(worst)} out of training data.", None)]
         if worst.standing != "drifted" or worst.episode is None or worst.improved:
             return []
         since = self.when(worst, worst.episode.since)
-        rows, enough, command = self.rows(worst)
+        enough, command = self.rows(worst)
         found: list[tuple[str, str, str | None]] = [
             ("Roll back", f"if a model, threshold or feature was released around {since}.{self.serving()}", None),
-            ("Repair", f"if an input changed then: compare {rows} with the rows before.", None),
+            ("Repair", f"if an input changed then, compare {self.place(worst)} with those before.", None),
             ("Retrain", f"if the world changed. {enough}", command),
         ]
         if worst.open is not None:
             accept = "fourrates detect … --state STATE --accept" + (f" {_quoted(worst.name)}" if self.many else "")
-            found.append(("Accept", "if it was meant: the level since the alarm becomes normal.", accept))
+            found.append(("Accept", "if it was meant. The level since the alarm becomes normal.", accept))
         if worst.open is not None and not worst.open.confirmed:
             found.insert(0, ("Wait", "It is not confirmed yet; most false alarms are withdrawn soon.", None))
         return found
@@ -237,33 +245,55 @@ class Words:
         since = f"event {last.event:,}" if last.time is None else _time(microseconds(last.time))
         return f" Version {shortened(last.version, 40)} serves since {since}."
 
-    def rows(self, stream: Stream) -> tuple[str, str, str | None]:
-        """The rows of the last episode, whether they are enough to train on, and how to get them."""
+    def place(self, stream: Stream) -> str:
+        """The rows of the last episode, by number if they are in the one file that was read."""
         assert stream.episode is not None
-        episode, drift = stream.episode, stream.episode.drift
-        counts = None if stream.trace is None else stream.trace.between(*stream.spans()[1]).sum(1)
-        last = max((one.row or 0 for one in stream.findings if one.closes), default=0) if episode.end else 0
-        sources = [*dict.fromkeys(map(str, self.events.sources))]
-        last = last or (self.events.rows if len(sources) == 1 else drift.row or 0)
-        first = "the rows" if drift.started_row is None else f"rows {drift.started_row:,}"
-        place = f"{first} to {last:,} of {shortened(str(drift.source), 60)}"
-        if counts is None:
-            return place, "", None
-        size, least = int(counts.sum()), int(counts.argmin())
-        names = [*CLASSES.values()][::-1] if len(counts) == 2 else [shortened(str(one), 30) for one in stream.labels]
-        text = f"{several(size, 'row')} since it started, {counts[least]:,} of them {names[least]}"
-        if size < ENOUGH or counts[least] < ENOUGH_OF_A_CLASS:
-            short = f"{ENOUGH_OF_A_CLASS:,} {names[least]}" if size >= ENOUGH else f"{ENOUGH:,} rows"
-            return place, f"{text}: too few, wait for {short}.", None
-        return place, f"{text}: enough to retrain on.", self._command(stream, drift.source, drift.started_row, last)
+        end = stream.episode.end
+        if (span := self._rows(stream)) is None:
+            until = "" if end is None else f" to {self.when(stream, end)}"
+            return f"the events since {self.when(stream, stream.episode.since)}{until}"
+        last = "the last" if span[1] is None else f"{span[1]:,}"
+        return f"rows {span[0]:,} to {last} of {shortened(str(stream.episode.drift.source), 60)}"
 
-    def _command(self, stream: Stream, source: str | None, first: int | None, last: int) -> str | None:
+    def _rows(self, stream: Stream) -> tuple[int, int | None] | None:
+        """The first and the last row of the last episode in the one file of this run; None if it is not all there.
+
+        The last is None, to the end, after a state: the file may have grown.
+        """
+        assert stream.episode is not None
+        drift = stream.episode.drift
+        if stream.untraced or drift.started_row is None or {*map(str, self.events.sources)} != {str(drift.source)}:
+            return None
+        closed = max((one.row or 0 for one in stream.findings if one.closes), default=0) if stream.episode.end else 0
+        return drift.started_row, closed or (None if self.facts.resumed else self.events.rows)
+
+    def rows(self, stream: Stream) -> tuple[str, str | None]:
+        """How many rows there are since it started, whether they are enough to train on, and how to get them."""
+        size, seen = self._since(stream)
+        text, enough = rows_since(seen, stream.labels, "at least " if stream.untraced else "", size)
+        return f"{text}.", self._command(stream) if enough else None
+
+    def _since(self, stream: Stream) -> tuple[int, list[int]]:
+        """The events since the start, and by class; after a state, of each class those that are surely since then."""
+        counts = np.zeros(len(stream.labels), np.int64)
+        assert stream.episode is not None
+        if stream.trace is not None:
+            counts = stream.trace.between(*stream.spans()[1]).sum(1)
+        if not stream.untraced:
+            return int(counts.sum()), counts.tolist()
+        states = [stream.rates.get(rate) for rate in rate_names(stream.labels)[: len(stream.labels)]]
+        since_alarm = [0 if state is None else state.n for state in states]
+        return stream.events - stream.episode.start, np.maximum(counts, since_alarm).tolist()
+
+    def _command(self, stream: Stream) -> str | None:
         """A line for a shell that writes the rows to retrain on."""
-        if source is None or first is None:
+        assert stream.episode is not None
+        source = stream.episode.drift.source
+        if source is None or (span := self._rows(stream)) is None:
             return None
         suffix = next((end for end in READERS if end in source.lower()), "")
         read = "pandas." + READERS.get(suffix, "read_csv({})").format(repr(source)) if "." in source else "frame"
-        code = f"rows = {read}.iloc[{first - 1}:{last}]"
+        code = f"rows = {read}.iloc[{span[0] - 1}:{'' if span[1] is None else span[1]}]"
         if self.many:
             by = self.events.columns.by_names
             names = (
@@ -286,12 +316,12 @@ class Words:
             if every:
                 text += f": one in {every}{' over all segments' if self.many else ''}"
             found.append(("False-alarm budget", [text + "."]))
-            alarms = sum(finding.kind == "drift" for finding in facts.findings)
-            withdrawn = sum(finding.kind == "withdrawal" and finding.closes for finding in facts.findings)
-            expected = facts.events / facts.arl
-            text = f"{several(alarms, 'alarm')} in {several(facts.events, 'event')}"
-            text += f"; {max(expected, 0.01):.2g} false ones expected"
-            found.append(("Alarms", [text + (f"; {withdrawn:,} withdrawn." if withdrawn else ".")]))
+            if facts.new:
+                alarms = sum(finding.kind == "drift" for finding in facts.findings)
+                withdrawn = sum(finding.kind == "withdrawal" and finding.closes for finding in facts.findings)
+                text = f"{several(alarms, 'alarm')} in {several(facts.new, 'event')}{' of this run' * facts.resumed}"
+                text += f"; {max(facts.new / facts.arl, 0.01):.2g} false ones expected"
+                found.append(("Alarms", [text + (f"; {withdrawn:,} withdrawn." if withdrawn else ".")]))
         if facts.smallest:
             lines = [
                 f"{rate_in_words(fall.rate)} from {fall.before:.3f} to {fall.after:.3f}, within "
@@ -300,13 +330,17 @@ class Words:
             ]
             streams = f"in half of {facts.smallest[0][0].streams} simulated streams"
             found.append(("Smallest fall found", [f"{_list(lines)}, {streams}{' of a middling segment' * self.many}."]))
-        correlated = in_words(facts.dispersion)
+        drifted = any(one.open for one in facts.streams) or any(isinstance(one, Drift) for one in facts.findings)
+        correlated = in_words(facts.dispersion, drifted)
         problems = [f"{one[0].upper()}{one[1:]}." for one in (*said, *([correlated] if correlated else []))]
         found.append(("Data", problems or ["No problems found."]))
-        shifts = [self.shift(one) for one in facts.findings if isinstance(one, Shift)]
-        if shifts:
-            more = [f"{len(shifts) - SHIFTS:,} earlier: --json has them all."] if len(shifts) > SHIFTS else []
-            found.append(("Class-mix shifts", ["Not drifts of the classifier.", *shifts[-SHIFTS:], *more]))
+        moved = [one for one in facts.findings if isinstance(one, Shift)]
+        ahead = [self.prediction_shift(one) for one in moved if isinstance(one, PredictionShift)]
+        mixed = [self.shift(one) for one in moved if not isinstance(one, PredictionShift)]
+        for name, lines in (("Class-mix shifts", mixed), ("Prediction shifts", ahead)):
+            if lines:
+                more = [f"{len(lines) - SHIFTS:,} earlier: --json has them all."] if len(lines) > SHIFTS else []
+                found.append((name, ["Not drifts of the classifier.", *lines[-SHIFTS:], *more]))
         return [(name, [printable(one) for one in lines]) for name, lines in found]
 
     def shift(self, shift: Shift) -> str:
@@ -319,23 +353,30 @@ class Words:
             f"{self.when(stream, shift.window.start)}{moves}."
         )
 
+    def prediction_shift(self, shift: PredictionShift) -> str:
+        """A change of the share of predicted positives, in a line."""
+        where = "" if shift.segment is None else f"{shortened(shift.segment)}: "
+        started = shift.started_time
+        since = f"prediction {shift.started:,}" if started is None else _time(microseconds(started))
+        return f"{where}since about {since}, {shift.in_words.replace('->', '→')}."
+
     # Findings -------------------------------------------------------------------------------------------------
 
     def change(self, change: RateChange, finding: Finding) -> tuple[str, str]:
         """A rate of a finding before and after, with its basis."""
-        shares = shares_of(change, finding, self.facts.labels)
         rate = rate_in_words(change.rate)
         arrow = (
             {"down": "↓", "up": "↑"}[change.direction] if finding.kind in ("drift", "recovery", "improvement") else ""
         )
-        if shares is None:
-            return f"{rate} {arrow} {change.statistic:.3g}", f"its bound was {change.bound:.3g}"
-        before, after = shares
+        before, after = change.before, change.after
+        if before is None or after is None or not before.n or not after.n:
+            expected = "" if change.expected is None else f"{change.expected:.3f} → "
+            return f"{rate} {arrow} {expected}{change.statistic:.3g}", f"its bound was {change.bound:.3g}"
         basis = f"before {based_on(before, change.rate)}; after {based_on(after, change.rate)}"
         return f"{rate} {arrow} {before.value:.3f} → {after.value:.3f}".replace("  ", " "), basis
 
     def when(self, stream: Stream, event: int) -> str:
-        """The time of an event, or its number where no time is known."""
+        """The time of an event, or its number if no time is known."""
         events, times = stream.clock()
         if not events or event < events[0]:
             return f"event {event:,}"
@@ -372,7 +413,7 @@ def settings(detector: Detector, events: Events | Joined) -> list[tuple[str, str
         *((name, _reference(value) if name == "reference" else _plain(value)) for name, value in parameters.items()),
         ("Tolerance", detector.tolerance_in_words() if isinstance(detector, FourRates) else None),
         ("Classes", classes + (f"; {labels[-1] if positive is None else positive} is positive" * (len(labels) == 2))),
-        ("Files", _list(list(dict.fromkeys(map(str, events.sources))))),
+        ("Files", _list(list(dict.fromkeys(map(str, events.sources)))) or None),
         ("True labels in", columns.truth),
         ("Predictions in", columns.pred),
         ("Scores in", None if columns.score is None else f"{columns.score}; positive from {events.threshold:g} on"),

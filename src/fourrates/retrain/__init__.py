@@ -1,15 +1,13 @@
 """Wrap a classifier so it retrains itself when that helps.
 
 Use :class:`ChampionRetrainer`, a vote of several models weighted by their accuracy on unseen labels. :class:`Retrainer`
-is the paper's loop around any scikit-learn or river classifier, with HLFR's second layer if wanted. Both read one
-example at a time or batches, with labels at once or late, and give predictions, drifts and the :class:`Life` of every
-model.
+is the paper's loop around any scikit-learn or river classifier. Both read one example at a time or batches, with labels
+at once or late, and give predictions, drifts and the :class:`Life` of every model.
 """
 
 from fourrates.retrain.champion import ChampionRetrainer, Expert
 from fourrates.retrain.life import Decision, FitError, Life
 from fourrates.retrain.retrainer import Retrainer
-from fourrates.retrain.second_layer import PermutationTest, SequentialTest, Verdict
 
 __all__ = [
     "ChampionRetrainer",
@@ -17,8 +15,5 @@ __all__ = [
     "Expert",
     "FitError",
     "Life",
-    "PermutationTest",
     "Retrainer",
-    "SequentialTest",
-    "Verdict",
 ]

@@ -31,33 +31,15 @@ NEVER = 1 << 62  # a position no stream reaches
 
 @dataclass
 class Expert:
-    """A model that votes, and which examples it is trained on.
+    """A model that votes, and which examples it is trained on."""
 
-    Attributes
-    ----------
-    name : str
-        Which examples these are, in words.
-    model : classifier
-        The first model until it has been retrained.
-    weight : float
-        Its part of the vote, which is 1 for all together.
-    window : range or None
-        The examples of the stream it was trained on; negative positions belong to the first `fit`.
-    size : int
-        The newest examples it is trained on, at most.
-    start : int
-        The earliest position in the stream it is trained on.
-    due : int
-        The number of labels at which it is retrained.
-    """
-
-    name: str
-    model: Any
-    weight: float = 0.0
-    window: range | None = None
-    size: int = 0
-    start: int = -NEVER
-    due: int = NEVER
+    name: str  # these examples, in words
+    model: Any  # the first one until it has been retrained
+    weight: float = 0.0  # its part of the vote
+    window: range | None = None  # it was trained on, in the stream; negative positions belong to the first `fit`
+    size: int = 0  # the most examples it is trained on, the newest
+    start: int = -NEVER  # the earliest position it is trained on
+    due: int = NEVER  # the number of labels at which it is retrained
 
     def __str__(self) -> str:
         return self.name
@@ -71,47 +53,35 @@ class ChampionRetrainer(Loop):
     vote is the *fixed share* of Herbster and Warmuth (1998), never far behind the best of its models or the best
     sequence of them with few changes. So a false alarm costs little, and it follows a drift without an alarm too.
 
-    **Input**: X is anything the model accepts, with one row an example: an array, a pandas or polars frame, a sparse
-    matrix, a list, or dicts for river. Its values reach the model untouched, NaN too. Labels and predictions are those
-    of the detector.
-
     Parameters
     ----------
     model : scikit-learn or river classifier
-        The model to train; it is cloned and stays as it is. Give it `class_weight` if errors on a class cost more.
+        As of :class:`Retrainer`. Give it `class_weight` if errors on a class cost more.
     detector : Detector, optional
         As it should begin; a clone of it watches the predictions. Default ``FourRates(arl=2_000, sides="down",
-        after="restart")``: a false alarm costs some fits, so the budget is generous, and a recall that rises needs no
+        after="restart")``. A false alarm costs some fits, so the budget is generous, and a recall that rises needs no
         new model.
     memory : int, optional
-        Examples of the shortest window, 20 or more; the others are 4 times as long each, up to `max_examples`. Default:
-        the number given to `fit`, or 500 if the first model was trained elsewhere.
+        Examples of the shortest window, 20 or more; the others are 4 times as long each, up to `max_examples`. By
+        default the number given to `fit`, or 500 if the first model was trained elsewhere.
     measure : {"accuracy", "f1", "g_mean"}
         The measure of "better": accuracy, F1 of the positive class (mean F1 if there are more than two classes), or the
         geometric mean of the recalls. It sets the cost of an error on each class, and how probable a class must be to
         be predicted.
-    max_examples : int
-        The number of newest examples to keep.
-    max_pending, max_wait
+    max_examples, max_pending, max_wait
         As of :class:`Retrainer`.
 
     Attributes
     ----------
-    detector : Detector
-        The one that watches.
     experts : tuple of Expert
-        The models that vote, each with its `weight` and the `window` it was trained on.
-    model : classifier or None
-        The one with the largest weight.
-    drifts : list of Drift
-        All drifts so far. Their positions count the labels observed, from 0.
+        The models that vote, each with its `weight` and the `window` it was trained on; `model` is the heaviest.
     models : tuple of Life
         The vote between one drift and the next, with its counts.
     decisions : list of Decision
         Every drift and every fit, and why a fit had to wait or failed.
     fits : int
         Models trained, the first included.
-    events, pending, join
+    detector, drifts, events, pending, join
         As of :class:`Retrainer`.
 
     Notes
@@ -125,7 +95,7 @@ class ChampionRetrainer(Loop):
       about 5.3 n / m fits, some 30 a drift, and about 6 predictions an example, or 12 if labels are late.
     - *A fit that fails*, or a window with fewer than 5 examples of all classes but one, leaves the model as it is. A
       decision records it, and new examples bring the next try. A failure raises :class:`FitError` after the batch.
-    - The result is the same for batches of any size, for a model that judges each row by itself.
+    - The result is the same for batches of any size, for a model that judges each row alone.
 
     Examples
     --------

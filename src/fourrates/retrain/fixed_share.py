@@ -25,20 +25,11 @@ class FixedShare:
     A wrong prediction divides the weight of a model by e to the power of its loss, which is at most 1. Then the share a
     of all weight is spread evenly. Take k models, n labels and any sequence of models that changes c times and loses L.
     The loss by these weights is at most (L + ln k + c ln(k / a) - (n - c - 1) ln(1 - a)) / (1 - 1 / e).
-
-    Attributes
-    ----------
-    measure : {"accuracy", "f1", "g_mean"}
-        The measure to improve.
-    weights : array of float
-        One for each model; they sum to 1.
-    record : array of float
-        True, predicted and right examples so far, by class.
     """
 
     measure: Measure
-    weights: Floats
-    record: Floats
+    weights: Floats  # one for each model; they sum to 1
+    record: Floats  # true, predicted and right examples so far, by class
 
     @classmethod
     def of(cls, models: int, classes: int, measure: Measure) -> Self:

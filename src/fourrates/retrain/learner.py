@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,29 +21,16 @@ class Learner:
             raise TypeError(f"model must be a scikit-learn or river classifier, not {template!r}")
         self.template, self.labels = template, labels
 
-    @property
-    def adapts(self) -> bool:
-        """Whether a model of this kind can continue training."""
-        warm = getattr(self.template, "warm_start", None) is not None
-        return self.river or warm or hasattr(self.template, "partial_fit")
-
     def trained(self, rows: Any, truths: Codes) -> Any:
         """A clone of the template, trained on these examples."""
         if self.river:
-            return self._one_by_one(self.template.clone(), rows, truths)
+            model = self.template.clone()
+            for example, label in zip(rows, self.labels.decode(truths).tolist(), strict=True):
+                model.learn_one(example, label)
+            return model
         from sklearn.base import clone
 
         return clone(self.template).fit(rows, self.labels.decode(truths))
-
-    def adapted(self, model: Any, rows: Any, truths: Codes) -> Any:
-        """A copy of a model trained further on these examples; the model itself stays as it is."""
-        grown = copy.deepcopy(model)
-        if self.river:
-            return self._one_by_one(grown, rows, truths)
-        labels = self.labels.decode(truths)
-        if hasattr(grown, "partial_fit"):
-            return grown.partial_fit(rows, labels)
-        return grown.set_params(warm_start=True).fit(rows, labels)
 
     def ask(self, model: Any, rows: Any) -> npt.NDArray[np.int32]:
         """The codes of a model's predictions."""
@@ -81,8 +67,3 @@ class Learner:
             if not isinstance(row, Mapping):
                 raise TypeError(f"river's models take dicts, not {type(row).__name__}, as at position {position} of X")
         return rows
-
-    def _one_by_one(self, model: Any, rows: Any, truths: Codes) -> Any:
-        for example, label in zip(rows, self.labels.decode(truths).tolist(), strict=True):
-            model.learn_one(example, label)
-        return model

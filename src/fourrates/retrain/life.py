@@ -15,14 +15,9 @@ WORDS = {"drift": "", "fit": "retrained ", "wait": "too few examples of a class,
 
 
 class FitError(RuntimeError):
-    """The next model could not be trained; the old one keeps serving.
+    """The next model could not be trained on `window`; the old one keeps serving.
 
-    Attributes
-    ----------
-    window : range
-        The examples it was to be trained on.
-    predictions : array or None
-        The return value of `run` without the error.
+    `predictions` are what `run` would have returned.
     """
 
     def __init__(self, window: range, reason: str) -> None:
@@ -39,27 +34,15 @@ class FitError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """The service of one model, and its results.
+    """The service of one model, and its results."""
 
-    Attributes
-    ----------
-    start, stop : int
-        It served for the examples ``range(start, stop)`` of the stream; `stop` is None while it serves.
-    why : {"first", "drift", "hand"}
-        Why it began to serve, as the first model, after a drift, or because the user replaced another.
-    window : range or None
-        The examples of the stream it was trained on, negative if from the first fit; None if trained on others.
-    drift : Drift or None
-        The drift that ended its concept.
-    confusion : tuple of tuples of int
-        Its counts by true class, then by predicted class, in the order of the detector's labels.
-    """
-
-    start: int
-    stop: int | None
-    why: Why
+    start: int  #: the first example of the stream for which it served
+    stop: int | None  #: the example before which it stopped; None while it serves
+    why: Why  #: why it began to serve, as the first model, after a drift, or because the user replaced another
+    #: the examples of the stream it was trained on, negative if from the first fit; None if trained on others
     window: range | None
-    drift: Drift | None
+    drift: Drift | None  #: the drift that ended its concept
+    #: its counts by true class, then by predicted class, in the order of the detector's labels
     confusion: tuple[tuple[int, ...], ...]
 
     @property
@@ -85,27 +68,13 @@ class Life:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One decision.
+    """A drift was found, or a model was retrained, has to wait for examples of a class, or could not be trained."""
 
-    Attributes
-    ----------
-    at : int
-        Labels observed before it.
-    kind : {"drift", "fit", "wait", "fail"}
-        A drift was found; a model was retrained; its window has too few examples of a class; or the fit failed.
-    about : str
-        The drift, or the model.
-    window : range or None
-        The examples the model was or would have been trained on.
-    reason : str
-        The error of a fit that failed.
-    """
-
-    at: int
+    at: int  # labels observed before it
     kind: Kind
-    about: str
-    window: range | None = None
-    reason: str = ""
+    about: str  # the drift, or the model
+    window: range | None = None  # the examples the model was or would have been trained on
+    reason: str = ""  # the error of a fit that failed
 
     def __str__(self) -> str:
         words = [f"{self.at:,}: {WORDS[self.kind]}{self.about}"]

@@ -1,4 +1,4 @@
-"""The loop around a model: predict, observe labels at once or late, and keep the life of every model."""
+"""The loop around a model. Predict, observe labels at once or late, and keep the life of every model."""
 
 from __future__ import annotations
 
@@ -105,10 +105,6 @@ class Loop:
             One an example, as :class:`~fourrates.LabelJoin` takes them. The first prediction of an id counts.
         times : array of numbers or dates, or one for all, optional
             When, for `max_wait`.
-
-        Returns
-        -------
-        array of labels
         """
         rows = self._learner.table(X)
         preds = self._ask(rows)
@@ -117,48 +113,23 @@ class Loop:
             pairs = self.join.predict(_several(ids), said, times, self._waiting.next_numbers(count(rows)))
             self._waiting.add(rows, len(self._lives))
             try:
-                self._take(pairs)
+                self._use(pairs)
             except FitError as error:
                 error.predictions = said
                 raise
         return said
 
     def observe(self, ids: Any, y: npt.ArrayLike, times: Any = None) -> list[Drift]:
-        """Observe the labels of predictions, in any order; one that is early waits for its prediction.
+        """Observe the labels of predictions, in any order, and return the drifts they revealed.
 
-        Parameters
-        ----------
-        ids : array of ids
-            As given to :meth:`predict`. The first label of an id counts.
-        y : array of labels
-            The true labels of the examples.
-        times : array of numbers or dates, or one for all, optional
-            When the labels arrived, for `max_wait`.
-
-        Returns
-        -------
-        list of Drift
-            The drifts these labels revealed.
+        One that is early waits for its prediction; the first label of an id counts. `times` are those of the labels.
         """
-        found = len(self.drifts)
-        self._take(self.join.label(_several(ids), y, times))
-        return self.drifts[found:]
+        before = len(self.drifts)
+        self._use(self.join.label(_several(ids), y, times))
+        return self.drifts[before:]
 
     def run(self, X: Any, y: npt.ArrayLike) -> npt.NDArray[Any]:
-        """Predict each example, then observe its label, in order; the result is that of one at a time.
-
-        Parameters
-        ----------
-        X : table of examples
-            As the model takes them.
-        y : array of labels
-            Their true labels.
-
-        Returns
-        -------
-        array of labels
-            The prediction for each example, by the model that served then.
-        """
+        """Predict each example by the model that serves then, and observe its label, as one at a time."""
         rows, truths = self._read(X, y)
         preds = np.full(truths.size, UNKNOWN, np.int32)
         try:
@@ -170,7 +141,7 @@ class Loop:
 
     # The loop -----------------------------------------------------------------------------------------------
 
-    def _take(self, pairs: Pairs) -> None:
+    def _use(self, pairs: Pairs) -> None:
         """Resume with predictions whose labels have arrived; the rest after an error of the model waits its turn."""
         ready = [] if self._left is None else [self._left]
         if len(pairs):
@@ -226,7 +197,7 @@ class Loop:
 
     def _detect(self, truths: Codes, preds: Codes) -> tuple[int, Drift | None]:
         """Give labels to the detector up to its first finding; how many it read, and the drift if that is one."""
-        start = self.events - self.detector.events  # where in the stream the detector began
+        start = self.events - self.detector.events  # the event at which the detector began
         taken, findings = self.detector.update_coded(truths, preds)
         drift = next((finding for finding in findings if isinstance(finding, Drift)), None)
         if drift is not None and isinstance(self.detector, FourRates):

@@ -1,4 +1,4 @@
-"""The paper's loop around a classifier: watch it, and retrain it when it drifts; HLFR's second layer if wanted."""
+"""The paper's loop around a classifier: watch it, and retrain it when it drifts."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ import numpy.typing as npt
 
 from fourrates.checks import check_whole
 from fourrates.detectors import Detector
-from fourrates.findings import Drift
 from fourrates.labels import Codes
 from fourrates.retrain.life import FitError, Why
 from fourrates.retrain.loop import Loop
 from fourrates.retrain.rows import take
-from fourrates.retrain.second_layer import SecondLayer, Verdict
 from fourrates.retrain.window import Window
 
 
@@ -26,9 +24,9 @@ class Retrainer(Loop):
     lapses. On a drift a clone of the model is trained on them, and the detector restarts with it. If they are too few
     or of a single class, the old model keeps serving, unwatched, until there are enough.
 
-    **Input**: X is anything the model accepts, with one row an example: an array, a pandas or polars frame, a sparse
-    matrix, a list, or dicts for river. Its values reach the model untouched, NaN too. Labels and predictions are those
-    of the detector.
+    **Input**: X is anything the model accepts, with one row an example, such as an array, a pandas or polars frame, a
+    sparse matrix, a list, or dicts for river. Its values reach the model untouched, NaN too. Labels and predictions are
+    those of the detector.
 
     Parameters
     ----------
@@ -45,38 +43,26 @@ class Retrainer(Loop):
         are dropped.
     max_wait : float or timedelta, optional
         How long they wait at most, in the unit of the times given to `predict` and `observe`.
-    confirm : PermutationTest or SequentialTest, optional
-        A second layer that confirms or dismisses drifts, as in HLFR. While it waits for its examples the old model
-        keeps serving, unwatched; a dismissed alarm changes nothing.
-    adapt : bool
-        Continue training the serving model instead of a new one, as A-HLFR does. For models with `partial_fit` or
-        `warm_start`, and river's.
 
     Attributes
     ----------
-    detector : Detector
-        The one that watches.
-    model : classifier or None
-        The one that serves.
+    detector, model
+        The ones that watch and serve.
     drifts : list of Drift
-        All drifts so far, with `confirm` those that were confirmed. Their positions count the labels observed, from 0.
-    verdicts : list of Verdict
-        The verdict of `confirm` on each alarm.
+        All drifts so far. Their positions count the labels observed, from 0.
     models : tuple of Life
         The life of every model so far, the serving one last.
     collecting : bool
         Whether there was a drift and the examples to train on are not complete yet.
-    events : int
-        Labels observed.
-    pending : int
-        Predictions that wait for their label.
+    events, pending : int
+        Labels observed, and predictions that wait for theirs.
     join : LabelJoin
         The predictions and labels that wait. `join.counts` counts them, those left alone, and duplicates.
 
     Notes
     -----
     - *Blocks*: `run` predicts many examples at once, at most 2,048; a new model predicts those after its start again.
-      The result is that of one example at a time, for a model that judges each row by itself.
+      The result is that of one example at a time, for a model that judges each row alone.
     - *Late labels* count when they arrive. If a new model serves by then, the label is compared with its prediction of
       the example, so the new model is watched from the first label on. The result is that of all labels at once in
       order of arrival.
@@ -111,26 +97,16 @@ class Retrainer(Loop):
         max_examples: int = 10_000,
         max_pending: int = 100_000,
         max_wait: float | timedelta | np.timedelta64 | None = None,
-        confirm: SecondLayer | None = None,
-        adapt: bool = False,
     ) -> None:
         super().__init__(model, detector, max_pending, max_wait)
-        if confirm is not None and not isinstance(confirm, SecondLayer):
-            raise TypeError(f"confirm must be a PermutationTest or SequentialTest, not {confirm!r}")
-        if adapt and not self._learner.adapts:
-            raise TypeError(f"adapt needs a model with partial_fit or warm_start, not {model!r}")
         self.min_examples = check_whole(min_examples, "min_examples", least=2)
         self.max_examples = check_whole(max_examples, "max_examples", least=self.min_examples)
-        self.confirm, self.adapt = confirm, bool(adapt)
-        self.verdicts: list[Verdict] = []
-        self._before = 0 if confirm is None else confirm.window  # examples kept before the start of a drift
-        self._window = Window(len(detector.labels.values), self.max_examples + 2 * self._before)
+        self._window = Window(len(detector.labels.values), self.max_examples)
         self._due: int | None = None  # while collecting, the events needed for the next try
-        self._judging: Drift | None = None  # the alarm that waits for its verdict
 
     @property
     def collecting(self) -> bool:
-        """Whether examples to judge a drift by, or to train on, are still missing."""
+        """Whether examples to train on are still missing."""
         return self._due is not None
 
     # The loop -----------------------------------------------------------------------------------------------
@@ -150,15 +126,10 @@ class Retrainer(Loop):
         """Give examples to the detector, up to the first drift, and keep those of a warning; returns how many."""
         taken, drift = self._detect(truths, preds)
         if drift is not None:
-            if self.confirm is None:
-                self._note(drift)
-                self._due = drift.window.start + self.min_examples
-            else:
-                self._judging = drift
-                self._due = self.confirm.first_look(drift)
-        start = self.events + taken - self.detector.events  # where in the stream the detector began
-        first = start + self.detector._keep_from() if drift is None else drift.window.start
-        first -= self._before
+            self._note(drift)
+            self._due = drift.window.start + self.min_examples
+        start = self.events + taken - self.detector.events  # the event at which the detector began
+        first = start + self.detector.earliest_start if drift is None else drift.window.start
         self._window.forget_before(first)
         new = max(first - self.events, 0)
         self._window.add(take(rows, slice(new, taken)), truths[new:taken])
@@ -174,53 +145,22 @@ class Retrainer(Loop):
         return int(other[0]) + 1 if other.size else truths.size
 
     def _renew(self) -> None:
-        """Judge the alarm and train the next model, each if it is time."""
-        if self._due is None or self.events < self._due:
-            return
-        if self._judging is not None:
-            self._judge(self._judging)
+        """Train the next model if it is time."""
         if self._due is None or self.events < self._due or not self._window.has_two_classes:
             return
         window = range(max(self._window.start, self.events - self.max_examples), self.events)
         try:
             rows, truths = self._window.part(window)
-            model = (
-                self._learner.adapted(self.model, rows, truths) if self.adapt else self._learner.trained(rows, truths)
-            )
+            model = self._learner.trained(rows, truths)
         except Exception as error:
             self._due = self.events + self.min_examples
             raise FitError(window, f"{type(error).__name__}: {error}") from error
         self._begin(model, "drift", window)
 
-    def _judge(self, drift: Drift) -> None:
-        """Ask the second layer, and retrain after a confirmed drift; a dismissed one changes nothing."""
-        assert self.confirm is not None
-        start = drift.window.start
-        before = range(max(self._window.start, start - self.confirm.window), start)
-        verdict = self.confirm.test(
-            self._learner,
-            self.model,
-            self._window.part(before),
-            self._window.part(range(start, self.events)),
-            drift,
-            self.events - 1,
-        )
-        if verdict is None:
-            self._due = self.events + self.confirm.pause(self.events - 1 - drift.at)
-            return
-        self.verdicts.append(verdict)
-        self._judging = self._due = None
-        if verdict.confirmed:
-            self._note(drift)
-            self._window.forget_before(start)
-            self._due = max(start + self.min_examples, self.events)
-        else:
-            self._window.forget_before(self.events - self._before)
-
     def _begin(self, model: Any, why: Why, window: range | None) -> Self:
         """Put a model into service and watch it."""
         super()._begin(model, why, window)
         self.detector.reset()
-        self._due = self._judging = None
-        self._window.forget_before(self.events - self._before)
+        self._due = None
+        self._window.forget_before(self.events)
         return self

@@ -1,4 +1,4 @@
-"""Rows of any table a model accepts: arrays, pandas and polars frames, sparse matrices, lists. Nothing is converted."""
+"""Rows of any table a model accepts (arrays, pandas and polars frames, sparse matrices, lists), unconverted."""
 
 from __future__ import annotations
 

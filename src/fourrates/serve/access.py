@@ -90,7 +90,7 @@ class Access:
             scope["still_allowed"] = partial(self._is_allowed, scope, wanted, monitor)
 
     def _is_allowed(self, scope: Request, wanted: Scope, monitor: str | None) -> bool:
-        """Checked again while a request lasts: its token may have expired or been revoked."""
+        """Checked again while a request lasts, as its token may have expired or been revoked."""
         try:
             self._check_token(scope, wanted, monitor)
         except ApiError:
@@ -146,7 +146,7 @@ class Access:
 
 
 def _password(text: str) -> str:
-    """The password in basic credentials; empty where there is none."""
+    """The password in basic credentials; empty if there is none."""
     try:
         return base64.b64decode(text.strip(), validate=True).decode().partition(":")[2]
     except ValueError:

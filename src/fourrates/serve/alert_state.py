@@ -1,8 +1,8 @@
-"""The alerts of one monitor: which fire, which are resolved, and which notifications are due. Nothing here is written.
+"""The alerts of one monitor, which fire, which are resolved, and which notifications are due. Nothing here is written.
 
-An alert is about one thing: an overall drift, a drift of a segment, a class-mix shift, a warning, missing events or
-overdue labels. It fires once and is resolved once; a drift's by the withdrawal, recovery or acceptance that closes it.
-Segments that drifted with the overall stream share its alert, which ends with the last of them.
+An alert is about one thing, such as an overall drift, a drift of a segment, a class-mix shift, a warning, missing
+events or overdue labels. It fires once and is resolved once; a drift's by the withdrawal, recovery or acceptance that
+closes it. Segments that drifted with the overall stream share its alert, which ends with the last of them.
 """
 
 from __future__ import annotations
@@ -10,24 +10,36 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from fourrates.alerts.payload import stable_id
 from fourrates.alerts.text import rates_now
-from fourrates.plain import state_record
+from fourrates.plain import moment, state_record
 from fourrates.serve.bodies import segment_name
 from fourrates.serve.config import AlertsConfig, seconds
 from fourrates.serve.notification import AlertItem
 from fourrates.serve.registry import Live
 from fourrates.serve.store import StoredFinding
 from fourrates.serve.views import segment_json
-from fourrates.watch.now import OpenDrift, harm
+from fourrates.watch.now import OpenDrift
 
 SHIFT_LASTS = 86_400.0  # seconds after which a shift of the classes is the new normal
 MOST = 1_000  # alerts kept of one monitor
 IN_WORDS = 20  # open drifts of a monitor whose rates are put into words
+
+
+class OpenNow(NamedTuple):
+    """An open drift of a segment, None for the overall stream: its rates now in words, when it started and was found.
+
+    All empty if too many are open.
+    """
+
+    segment: dict[str, Any] | None
+    text: str = ""
+    started: str = ""
+    found: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,28 +56,26 @@ class Watched:
     position: int = 0  # changes whenever events, predictions or labels arrive, and only then
     warning: bool = False
     waiting_since: float | None = None  # since when the oldest prediction waits for its label
-    # The segments with an open drift, None for the overall stream, the worst first, and their rates now in words;
-    # None if too many.
-    open: Sequence[tuple[dict[str, Any] | None, str]] | None = None
+    open: Sequence[OpenNow] | None = None  # the worst first; None if too many
     damaged: bool = False  # it cannot be loaded; its alerts stay as they are until it can
 
 
 def watched(live: Live) -> Watched:
-    """What alerts need of a monitor, read in the writer thread."""
+    """The parts of a monitor that alerts need, read in the writer thread."""
     monitor, config = live.monitor, live.monitor.config
     since = monitor.join.waiting_since if config.alerts.labels_overdue is not None else None
     opened = None
     if len(segments := monitor.watch.open_since) <= MOST:
-        words = {drift.segment: _in_words(drift) for drift in monitor.watch.now().open[:IN_WORDS]}
-        worst_first = [*words, *(segments.keys() - words.keys())]
-        opened = [(segment_json(monitor, name), words.get(name, "")) for name in worst_first]
+        known = {drift.segment: _facts(drift) for drift in monitor.watch.now().open[:IN_WORDS]}
+        worst_first = [*known, *(segments.keys() - known.keys())]
+        opened = [OpenNow(segment_json(monitor, name), *known.get(name, ())) for name in worst_first]
     return Watched(
         id=live.row.id,
         uid=live.row.uid,
         name=live.name,
         alerts=config.alerts,
         mix=config.mix,
-        silenced_until=live.row.silenced_until,
+        silenced_until=live.silences.get(""),
         silences=live.silences,
         position=monitor.events + sum(monitor.join.counts.values()),  # each row that arrives adds one or two
         warning=config.alerts.warnings and bool(monitor.events) and monitor.detector.warning_detected,
@@ -74,11 +84,12 @@ def watched(live: Live) -> Watched:
     )
 
 
-def _in_words(drift: OpenDrift) -> str:
-    worst_first = sorted(drift.rates.items(), key=lambda item: -harm(item[1]))
-    rates = rates_now({rate: state_record(state) for rate, state in worst_first}, drift.directions)
+def _facts(drift: OpenDrift) -> tuple[str, str, str]:
+    """Its rates and cost in words, when the rate named first moved, and when that was found."""
+    rates = rates_now({rate: state_record(state) for rate, state in drift.worst_first.items()}, drift.directions)
     cost = str(drift.cost or "")
-    return f"{rates}\n{cost[0].upper()}{cost[1:]}" if cost else rates
+    text = f"{rates}\n{cost[0].upper()}{cost[1:]}" if cost else rates
+    return text, moment(drift.leading.started_time, True) or "", moment(drift.leading.time, True) or ""
 
 
 class Active(msgspec.Struct, kw_only=True):
@@ -138,7 +149,7 @@ class MonitorAlerts:
         active = self.active.get(self.fingerprint(kind))
         return active if active is not None and active.ends is None else None
 
-    # What was found -------------------------------------------------------------------------------------------
+    # Findings -------------------------------------------------------------------------------------------
 
     def take(self, finding: StoredFinding) -> None:
         body = msgspec.json.decode(finding.body)
@@ -196,8 +207,6 @@ class MonitorAlerts:
             active.over = active.pending = True
             active.changed, active.text = self.now, text
             active.add(finding.id)
-        elif finding.kind == "acceptance" and active.notified is None:  # whoever accepted it knows
-            del self.active[fingerprint]
         else:
             self._end(active, text)
             active.add(finding.id)
@@ -233,7 +242,7 @@ class MonitorAlerts:
         """
         if self.monitor.open is None:
             return
-        opened = {self.fingerprint("drift", segment) for segment, _ in self.monitor.open}
+        opened = {self.fingerprint("drift", one.segment) for one in self.monitor.open}
         closed = [
             (fingerprint, active)
             for fingerprint, active in self.active.items()
@@ -271,7 +280,7 @@ class MonitorAlerts:
                 self._end(active)
 
     def expire(self, repeat: float) -> None:
-        """End shifts that are now normal, and repeat what still fires after `repeat` seconds."""
+        """End shifts that are now normal, and repeat those that still fire after `repeat` seconds."""
         for active in self.active.values():
             if active.ends is None and active.kind == "shift" and self.now - active.changed > SHIFT_LASTS:
                 self._end(active)
@@ -284,18 +293,14 @@ class MonitorAlerts:
             del self.active[fingerprint]
 
     def end_all(self, text: str) -> None:
-        """Resolve everything that somebody was notified of, and forget the rest."""
-        for fingerprint, active in list(self.active.items()):
-            if active.notified is None:
-                del self.active[fingerprint]
-            else:
-                self._end(active, text)
-                active.finding = None
+        for active in self.active.values():
+            self._end(active, text)
+            active.finding = None
 
     def forget_unnotified(self) -> None:
-        """Drop alerts that began and ended during a silence."""
+        """Drop alerts that ended before anybody was notified of them, during a silence, or in a backfill."""
         for fingerprint, active in list(self.active.items()):
-            if active.ends is not None and active.notified is None and self._is_silenced(active):
+            if active.ends is not None and active.notified is None:
                 del self.active[fingerprint]
 
     def _is_silenced(self, active: Active) -> bool:
@@ -303,13 +308,17 @@ class MonitorAlerts:
         until = None if segment is None else self.monitor.silences.get(segment_name([*segment.values()]))
         return self.now < max(until or 0.0, self.monitor.silenced_until or 0.0)
 
-    # What is sent ---------------------------------------------------------------------------------------------
+    # Notifications ---------------------------------------------------------------------------------------------
 
     def items(self, body_of: Callable[[str], dict[str, Any] | None]) -> list[AlertItem]:
         """The alerts to send, with the findings they are about; from now on they count as sent."""
         items = []
-        words = {self.fingerprint("drift", segment): text for segment, text in self.monitor.open or ()}
-        order = {fingerprint: place for place, fingerprint in enumerate(words)}
+        opened = {self.fingerprint("drift", one.segment): one for one in self.monitor.open or ()}
+
+        def now(segment: dict[str, Any] | None) -> OpenNow:
+            return opened.get(self.fingerprint("drift", segment), OpenNow(segment))
+
+        order = {fingerprint: place for place, fingerprint in enumerate(opened)}
         for fingerprint, active in list(self.active.items()):
             if not active.pending or active.part or self._is_silenced(active):
                 continue
@@ -318,6 +327,7 @@ class MonitorAlerts:
             for part in parts:
                 active.findings += part.findings
                 part.findings = []
+            named = now((parts or [active])[0].segment)
             items.append(
                 AlertItem(
                     fingerprint=fingerprint,
@@ -326,9 +336,10 @@ class MonitorAlerts:
                     starts=active.starts,
                     ends=active.ends,
                     text=active.text,
-                    now=words.get(fingerprint, "") if active.ends is None else "",
+                    now=now(active.segment).text if active.kind == "drift" and active.ends is None else "",
                     parts=tuple(part.segment for part in parts),
-                    parts_now=tuple(words.get(self.fingerprint("drift", part.segment), "") for part in parts),
+                    parts_now=tuple(now(part.segment).text for part in parts),
+                    dates=(named.started, named.found),
                     over=active.over,
                     finding=None if active.finding is None else body_of(active.finding),
                     findings=tuple(active.findings),

@@ -1,8 +1,8 @@
 """Turns findings into alerts and sends notifications.
 
 Events of a monitor at about the same time share one notification. A silenced monitor sends nothing until its silence
-ends, and then only what still fires. The alerts of a monitor are one document in the store, written before anything is
-sent, so a killed server sends the same notifications under the same ids when it restarts.
+ends, and then only alerts that still fire. The alerts of a monitor are one document in the store, written before
+anything is sent, so a killed server sends the same notifications under the same ids when it restarts.
 """
 
 from __future__ import annotations
@@ -58,13 +58,11 @@ class Alerting:
         self._watched: dict[str, Watched] = {}  # as they were at the last look
         self._arrivals: dict[str, tuple[int, float]] = {}  # position, and when it was first seen
         self._woken = asyncio.Event()
-        self._loop: asyncio.AbstractEventLoop | None = None
 
-    # What the server calls ------------------------------------------------------------------------------------
+    # Called by the server ------------------------------------------------------------------------------------
 
     async def run(self, watched: Callable[[], Awaitable[Sequence[Watched]]]) -> None:
         """Tick regularly, and soon after a finding, until cancelled."""
-        self._loop = asyncio.get_running_loop()
         pause = 0.0
         while True:
             try:
@@ -82,10 +80,9 @@ class Alerting:
                 log.exception("a defect: alerts are late")
             pause = TICK
 
-    def on_findings(self) -> None:
-        """Wake the loop for stored findings, from any thread."""
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._woken.set)
+    def wake(self) -> None:
+        """Look at new findings soon; called in the event loop."""
+        self._woken.set()
 
     def acknowledge(self, uid: str, finding: str, now: float) -> None:
         """Stop reminders about a drift."""
@@ -115,7 +112,7 @@ class Alerting:
     def _tick(self, now: float, watched: Sequence[Watched]) -> None:
         if not self._watched:  # the first look
             for monitor in watched:
-                self.channels.open(monitor.alerts.channels)  # what waited for them is delivered
+                self.channels.open(monitor.alerts.channels)  # waiting ones are delivered
         states = self._all()
         by_monitor: dict[int, list[StoredFinding]] = {}
         for finding in self.store.unalerted():
@@ -145,6 +142,7 @@ class Alerting:
         """Resolve the alerts of a removed monitor; otherwise those notified would wait forever."""
         alerts = MonitorAlerts(monitor, state, now)
         alerts.end_all("the monitor was removed")
+        alerts.forget_unnotified()
         if items := self._items(alerts):
             self.channels.put(monitor.alerts.channels, notification(monitor.name, monitor.uid, items, self.links))
 

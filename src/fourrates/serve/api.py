@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from functools import wraps
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from starlette.requests import Request
@@ -28,6 +29,7 @@ from fourrates.serve.writer import Writer
 
 SMALL = 1 << 20  # bytes of a body that is no batch
 LATELY = 200  # findings among which segments that closed lately are looked for
+Query = TypeVar("Query", bound=msgspec.Struct)
 
 
 class Acknowledgement(msgspec.Struct, forbid_unknown_fields=True):
@@ -44,30 +46,76 @@ class Silence(msgspec.Struct, forbid_unknown_fields=True):
     segment: dict[str, Any] | None = None
 
 
+Segment = Annotated[str, msgspec.Meta(description='The values of a segment in the order of `by`, as JSON: ["FR"].')]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=1_000)]
+
+
+# What queries are read into.
+
+
+class OfSegment(msgspec.Struct):
+    segment: Segment | None = None
+
+    @property
+    def name(self) -> str | None:
+        """The name of the segment; None if none was asked for."""
+        if self.segment is None:
+            return None
+        try:
+            return segment_name(msgspec.json.decode(self.segment, type=list[Any]))
+        except (ValueError, RecursionError):
+            raise ApiError(422, "bad_query", f"segment={self.segment[:80]} is not a JSON list") from None
+
+
+class OfFindings(OfSegment):
+    limit: Limit = 100
+    before: str | None = None
+    of: Literal["all", "overall"] = "all"
+
+
+class OfSegments(OfSegment):
+    limit: Limit = 100
+    offset: Annotated[int, msgspec.Meta(ge=0, le=1 << 31)] = 0
+
+
+class OfSeries(msgspec.Struct):
+    points: Annotated[int, msgspec.Meta(ge=2, le=2_000)] = 600
+    seconds: Annotated[int, msgspec.Meta(ge=1, le=1 << 31)] = 1 << 31
+
+
+class OfRejected(msgspec.Struct):
+    limit: Limit = 100
+
+
+class OfLabels(OfRejected):
+    after: Annotated[int, msgspec.Meta(ge=0, le=1 << 53)] = 0
+
+
+class OfStream(msgspec.Struct):
+    monitor: str | None = None
+
+
 def json(value: Any, status: int = 200) -> Response:
     return Response(msgspec.json.encode(value), status, media_type="application/json")
 
 
-def number(request: Request, name: str, default: int, least: int, most: int) -> int:
-    text = request.query_params.get(name)
-    if text is None:
-        return default
-    if not (text.isascii() and text.isdigit() and len(text) < 19 and least <= int(text) <= most):
-        raise ApiError(
-            422, "bad_query", f"{name}={text[:40]} is not a number from {least} to {most:,}", {"query": name}
-        )
-    return int(text)
+def takes(query: type[Query]) -> Callable[[Any], Any]:
+    """Decorate a call with the struct that its query is read into, which /openapi.json shows."""
 
+    def decorate(call: Callable[..., Any]) -> Any:
+        @wraps(call)
+        async def with_query(self: Api, request: Request) -> Response:
+            try:
+                asked = msgspec.convert(dict(request.query_params), query, strict=False)
+            except msgspec.ValidationError as error:
+                raise ApiError(422, "bad_query", str(error)[:500]) from None
+            answer: Response = await call(self, request, asked)
+            return answer
 
-def queried_segment(request: Request) -> str | None:
-    """The name of the segment in the query, its values as a JSON list; None without one."""
-    text = request.query_params.get("segment")
-    if text is None:
-        return None
-    try:
-        return segment_name(msgspec.json.decode(text, type=list[Any]))
-    except (ValueError, RecursionError):
-        raise ApiError(422, "bad_query", f"segment={text[:80]} is not a JSON list", {"query": "segment"}) from None
+        with_query.query = query  # type: ignore[attr-defined]
+        return with_query
+
+    return decorate
 
 
 class Api:
@@ -97,6 +145,7 @@ class Api:
             ("GET", f"{monitor}/segments/series", self.segment_series),
             ("GET", f"{monitor}/series", self.series),
             ("GET", f"{monitor}/rejected", self.rejected),
+            ("GET", f"{monitor}/to-label", self.to_label),
             ("PUT", f"{monitor}/silence", self.silence),
             ("DELETE", f"{monitor}/silence", self.unsilence),
             ("POST", f"{monitor}/test-alert", self.test_alert),
@@ -149,7 +198,7 @@ class Api:
 
         made, old = await self.writer.ask(make)
         if made is not None:
-            self.hub.publish("summary", name, await self._ask(request, Live.summary))
+            self.hub.publish([name])
             return json(made, 201)
         assert old is not None
         check_change(old, config)
@@ -179,24 +228,19 @@ class Api:
         name = request.path_params["name"]
         async with self._changing:
             await self.writer.ask(lambda: self.registry.remove(name))
-        self.hub.publish("removed", name, {"name": name})
+        self.hub.publish([name])
         return Response(status_code=204)
 
-    # What was found -------------------------------------------------------------------------------------------
+    # Findings -------------------------------------------------------------------------------------------------
 
-    async def drifts(self, request: Request) -> Response:
+    @takes(OfFindings)
+    async def drifts(self, request: Request, asked: OfFindings) -> Response:
         """Findings of every kind, the newest first; of all, or overall without the segments."""
-        limit = number(request, "limit", 100, 1, 1_000)
-        before = request.query_params.get("before")
-        of = request.query_params.get("of", "all")
-        if of not in ("all", "overall"):
-            raise ApiError(422, "bad_query", f"of={of[:40]} is neither all nor overall", {"query": "of"})
-
-        segment = queried_segment(request)
+        overall, segment = asked.of == "overall", asked.name
 
         def look(live: Live) -> list[StoredFinding]:
-            overall = of == "overall"
-            return self.registry.store.findings(live.row.id, limit, before, overall=overall, segment=segment)
+            store = self.registry.store
+            return store.findings(live.row.id, asked.limit, asked.before, overall=overall, segment=segment)
 
         return json({"drifts": [finding_json(finding) for finding in await self._ask(request, look)]})
 
@@ -210,7 +254,7 @@ class Api:
         return Response(finding.examples or b'{"ids":[],"complete":false}', media_type="application/json")
 
     async def acknowledge(self, request: Request) -> Response:
-        """Somebody has seen it: it is not repeated."""
+        """Somebody has seen it, so it is not repeated."""
         return json(await self._acknowledge(request, await self._finding(request)))
 
     async def accept(self, request: Request) -> Response:
@@ -242,7 +286,7 @@ class Api:
 
         uid = await self._ask(request, note)
         await asyncio.to_thread(self.alerting.acknowledge, uid, finding.id, now)
-        self.hub.publish("finding", request.path_params["name"], body)
+        self.hub.publish([request.path_params["name"]])
         return body
 
     async def _finding(self, request: Request) -> Any:
@@ -252,15 +296,14 @@ class Api:
             raise ApiError(404, "no_finding", f"there is no drift {wanted[:80]!r} in this monitor")
         return finding
 
-    async def segments(self, request: Request) -> Response:
-        """Segments: those with an open drift or one that closed lately first, then by alarm level."""
-        limit = number(request, "limit", 100, 1, 1_000)
-        offset = number(request, "offset", 0, 0, 1 << 31)
-        only = queried_segment(request)
+    @takes(OfSegments)
+    async def segments(self, request: Request, asked: OfSegments) -> Response:
+        """Segments, those with an open drift or one that closed lately first, then by alarm level."""
+        page, only = (asked.limit, asked.offset), asked.name
 
         def look(live: Live) -> dict[str, Any]:
             lately = self._lately_closed(live)
-            return views.segments(live.monitor, limit, offset, lately=lately, silences=live.silences, only=only)
+            return views.segments(live.monitor, *page, lately=lately, silences=live.silences, only=only)
 
         return json(await self._ask(request, look))
 
@@ -270,9 +313,10 @@ class Api:
         latest = [finding for finding in self.registry.store.findings(live.row.id, LATELY) if finding.segment]
         return {finding.segment or "" for finding in latest if (finding_json(finding)["time"] or "") > since}
 
-    async def segment_series(self, request: Request) -> Response:
+    @takes(OfSegment)
+    async def segment_series(self, request: Request, asked: OfSegment) -> Response:
         """How the recalls of a segment went."""
-        name = queried_segment(request)
+        name = asked.name
 
         def look(live: Live) -> dict[str, Any]:
             if name is None or name not in live.monitor.segments:
@@ -281,17 +325,21 @@ class Api:
 
         return json(await self._ask(request, look))
 
-    async def series(self, request: Request) -> Response:
+    @takes(OfSeries)
+    async def series(self, request: Request, asked: OfSeries) -> Response:
         """How the rates went."""
-        points = number(request, "points", 600, 2, 2_000)
-        seconds = number(request, "seconds", 1 << 31, 1, 1 << 31)
-        return json(await self._ask(request, lambda live: live.monitor.drawn(points, seconds)))
+        return json(await self._ask(request, lambda live: live.monitor.drawn(asked.points, asked.seconds)))
 
-    async def rejected(self, request: Request) -> Response:
+    @takes(OfRejected)
+    async def rejected(self, request: Request, asked: OfRejected) -> Response:
         """Rejected rows that were kept."""
-        limit = number(request, "limit", 100, 1, 1_000)
-        rows = await self._ask(request, lambda live: self.registry.store.rejected(live.row.id, limit))
+        rows = await self._ask(request, lambda live: self.registry.store.rejected(live.row.id, asked.limit))
         return json({"rejected": [{"time": views.iso(row.made), **_object(row.body)} for row in rows]})
+
+    @takes(OfLabels)
+    async def to_label(self, request: Request, asked: OfLabels) -> Response:
+        """Predictions drawn for labelling that have no label yet, after a number, in order."""
+        return json(await self._ask(request, lambda live: views.to_label(live.monitor, asked.after, asked.limit)))
 
     # Silence --------------------------------------------------------------------------------------------------
 
@@ -306,9 +354,10 @@ class Api:
         segment = None if given.segment is None else segment_name([*given.segment.values()])
         return await self._set_silence(request, moment, segment)
 
-    async def unsilence(self, request: Request) -> Response:
+    @takes(OfSegment)
+    async def unsilence(self, request: Request, asked: OfSegment) -> Response:
         """Alerts again."""
-        return await self._set_silence(request, None, queried_segment(request))
+        return await self._set_silence(request, None, asked.name)
 
     async def _set_silence(self, request: Request, until: float | None, segment: str | None) -> Response:
         def change(live: Live) -> dict[str, Any]:
@@ -318,24 +367,24 @@ class Api:
             return live.summary()
 
         summary = await self._ask(request, change)
-        self.hub.publish("summary", summary["name"], summary)  # for the pages of others
+        self.hub.publish([summary["name"]])  # for the pages of others
         return json(summary)
 
     async def test_alert(self, request: Request) -> Response:
-        """Send a test to the channels of a monitor, and say what became of it."""
+        """Send a test to the channels of a monitor, and answer with the outcome."""
         name, addresses = await self._ask(request, lambda live: (live.name, live.monitor.config.alerts.channels))
         return json(await asyncio.to_thread(self.alerting.test, name, addresses))
 
     # The stream -----------------------------------------------------------------------------------------------
 
-    async def stream(self, request: Request) -> Response:
-        """What happens, as server-sent events."""
-        monitor = request.query_params.get("monitor")
+    @takes(OfStream)
+    async def stream(self, request: Request, asked: OfStream) -> Response:
+        """Server-sent events with the names of monitors that changed."""
+        monitor = asked.monitor
         if monitor is not None and monitor not in self.registry.lives:
             raise no_monitor(monitor)
-        last = request.headers.get("last-event-id")
         return StreamingResponse(
-            self.hub.stream(monitor, last, request.scope.get("still_allowed")),
+            self.hub.stream(monitor, request.scope.get("still_allowed")),
             media_type="text/event-stream",
             headers={"cache-control": "no-store", "x-accel-buffering": "no"},
         )

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from starlette.applications import Starlette
@@ -42,11 +42,10 @@ if TYPE_CHECKING:
 log = logging.getLogger("fourrates.serve")
 PROBED = 1.0  # seconds to cache whether the store can be written to
 REFUSED = 5.0  # seconds that a server is not ready after a failed write
-OFTEN = 0.5  # seconds between two summaries of a monitor on the stream
 
 
 class Service:
-    """A server's parts, what runs next to the requests, and how it can be watched."""
+    """A server's parts, its background work, and how it can be watched."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -59,14 +58,13 @@ class Service:
         self.registry = Registry(settings, self.store)
         self.hub = Hub()
         clock = Clock()
-        self.writer = Writer(self.registry, self._changed, clock)
+        self.writer = Writer(self.registry, self._publish, clock)
         self.feeds = [Feed(topic, self.registry, self.writer) for topic in topics]
         self.tokens = Tokens(settings.data)
         self.channels = Channels(settings.data)
         links = Links(settings.public_url, settings.runbook_url)
         interval = settings.alert_interval
         self.alerting = Alerting(self.store, self.channels, group_interval=interval, links=links, clock=clock)
-        self.writer.on_findings = self.alerting.on_findings
         self.metrics = Metrics(self._samples, self._numbers)
         self.otlp = None
         if settings.otlp:
@@ -75,36 +73,12 @@ class Service:
             self.otlp = Otlp(settings.otlp, self.metrics.families)
         self.ready = False
         self.failure: BaseException | None = None  # why the monitors could not be loaded
-        self._dirty: set[str] = set()
         self._probed, self._problem = -PROBED, ""
 
-    def _changed(self, names: list[str], findings: list[dict[str, Any]]) -> None:
-        """After a commit, in the event loop."""
-        self._dirty.update(names)
-        for finding in findings:
-            self.hub.publish("finding", finding["monitor"], finding)
-
-    async def publish_changes(self) -> None:
-        while True:
-            await asyncio.sleep(OFTEN)
-            names, self._dirty = self._dirty, set()
-            if not names or not self.hub.readers:
-                continue
-            try:
-                changes = await self.writer.ask(lambda names=names: self._look(names))  # type: ignore[misc]
-            except Exception as error:  # the next look may go well; the writer has logged a defect
-                log.warning("the page is late: %s", error)
-                self._dirty |= names
-                continue
-            for name, summary, point in changes:
-                self.hub.publish("summary", name, summary)
-                self.hub.publish("point", name, {"monitor": name, **point})
-
-    def _look(self, names: set[str]) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
-        lives = self.registry.lives
-        return [
-            (name, lives[name].summary(), lives[name].monitor.last_point()) for name in sorted(names & lives.keys())
-        ]
+    def _publish(self, names: set[str], found: bool) -> None:
+        self.hub.publish(names)
+        if found:
+            self.alerting.wake()
 
     @asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
@@ -116,8 +90,7 @@ class Service:
             raise
         loop = asyncio.get_running_loop()
         self.writer.start(loop)
-        jobs = [self.publish_changes(), self.hub.beat(), self.alerting.run(self.watched)]
-        jobs += [self.otlp.run()] if self.otlp is not None else []
+        jobs = [self.alerting.run(self.watched), *([self.otlp.run()] if self.otlp is not None else [])]
         tasks = [asyncio.create_task(job) for job in jobs]
         for feed in self.feeds:
             feed.start(loop)
@@ -134,7 +107,7 @@ class Service:
             await asyncio.to_thread(self.channels.close)
             self.store.close()
 
-    # What others see of the monitors: looked at in the writer thread, where they stand still --------------------
+    # Views of the monitors, taken in the writer thread, which they do not change during --------------------
 
     async def watched(self) -> Sequence[Watched]:
 
@@ -158,7 +131,6 @@ class Service:
             "batches_total": self.writer.batches,
             "requests_waiting": self.writer.backlog,
             "stream_readers": len(self.hub.readers),
-            "stream_readers_lost_total": self.hub.dropped,
         }
 
     async def healthz(self, request: Request) -> Response:
@@ -166,7 +138,7 @@ class Service:
         return PlainTextResponse("ok\n") if self.writer.alive else PlainTextResponse("the writer has ended\n", 500)
 
     async def readyz(self, request: Request) -> Response:
-        """Whether requests are taken: the monitors are loaded, the store can be written to."""
+        """Whether requests are taken, as the monitors are loaded, the store can be written to."""
         if not self.ready:
             return PlainTextResponse("loading\n", 503)
         if time.monotonic() - self._probed >= PROBED:  # anybody may ask, so not every request may cause a write

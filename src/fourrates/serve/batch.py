@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from fourrates.detectors.sampling import OwnFirst
 from fourrates.join.ids import Texts
 
 if TYPE_CHECKING:
@@ -48,18 +49,23 @@ class Batch(msgspec.Struct, array_like=True):
     kind: int  # EVENTS, PREDICTIONS, LABELS; CONFIG for new settings; ACCEPTED for a drift that is normal from now on
     received: float  # when the server received it, used for rows without a time
     size: int  # rows
-    truths: bytes = b""  # class codes, one byte each; empty where the kind has none
+    truths: bytes = b""  # class codes, one byte each; empty if the kind has none
     preds: bytes = b""
     ids: Ids | None = None
-    times: bytes = b""  # doubles; empty where no row has one
+    times: bytes = b""  # doubles; empty if no row has one
     segments: list[str] = []  # those that occur, each a JSON list of the values of the `by` columns
     segment_codes: bytes = b""  # for each row, which of them, as 32-bit integers
     versions: list[str] = []  # of the model that predicted, those that occur
     version_codes: bytes = b""
+    drawn: bytes = b""  # two probabilities of being labelled each, its own first, in single precision
     config: bytes = b""  # the new settings; or the drift, an AcceptedDrift, as JSON
 
     def codes(self, name: str) -> npt.NDArray[np.uint16]:
         return np.frombuffer(getattr(self, name), np.uint8).astype(np.uint16)
+
+    def probabilities(self) -> OwnFirst | None:
+        """With which each row was drawn for labelling."""
+        return OwnFirst(np.frombuffer(self.drawn, "<f4").reshape(-1, 2)) if self.drawn else None
 
     def time_column(self) -> npt.NDArray[np.float64] | float:
         """When each row happened, or one time for all of them."""
@@ -83,6 +89,7 @@ def joined(batches: list[Batch]) -> Batch:
     made = Batch(EVENTS, last.received, sum(batch.size for batch in batches))
     made.truths = b"".join([batch.truths for batch in batches])
     made.preds = b"".join([batch.preds for batch in batches])
+    made.drawn = b"".join([batch.drawn for batch in batches])
     if any(batch.times for batch in batches):
         made.times = b"".join(
             [batch.times or np.full(batch.size, batch.received, "<f8").tobytes() for batch in batches]
@@ -110,7 +117,7 @@ class AcceptedDrift(msgspec.Struct):
 
 
 class Entry(msgspec.Struct, array_like=True):
-    """A batch in the journal and its events: how many, and their rows and segments."""
+    """A batch in the journal and its events, their number, rows and segments."""
 
     events: int
     batch: Batch
@@ -130,7 +137,7 @@ def decode(saved: bytes) -> list[Entry]:
     entries = _decoder.decode(saved)
     for entry in entries:
         batch = entry.batch
-        for name in ("truths", "preds"):
-            if len(getattr(batch, name)) not in (0, batch.size):
-                raise ValueError(f"a batch of {batch.size} rows with {len(getattr(batch, name))} {name}")
+        for name, width in (("truths", 1), ("preds", 1), ("drawn", 8)):
+            if len(getattr(batch, name)) not in (0, width * batch.size):
+                raise ValueError(f"a batch of {batch.size} rows with {len(getattr(batch, name))} bytes of {name}")
     return entries

@@ -19,6 +19,7 @@ import msgspec
 import numpy as np
 
 from fourrates.bank.keys import canonical
+from fourrates.detectors.sampling import DRAWN
 from fourrates.events.arrow import TooLarge, read_stream
 from fourrates.events.batch import Table
 from fourrates.events.clock import Clock
@@ -46,6 +47,7 @@ SMALL = 1 << 14  # bytes
 LARGE_EXPONENT = re.compile(rb"[eE][+-]?\d{3}")
 LONGEST_VALUE = 1_000  # characters of a text that is kept of a rejected row
 LONGEST_ID = 1_000  # bytes
+PLAIN = "score", "id", "time", "version", *DRAWN  # columns of one name
 AHEAD = 86_400.0  # seconds that a time may lie in the future
 
 
@@ -60,6 +62,8 @@ class Body(msgspec.Struct):
     id: Any = None
     time: Any = None
     version: Any = None
+    label_probability: Any = None
+    other_probability: Any = None
     by: dict[str, Any] = {}
 
 
@@ -73,7 +77,7 @@ class Plan:
     def __init__(self, config: MonitorConfig) -> None:
         self.encoder = LabelEncoder(config.made_labels())
         self.by = config.by
-        self.threshold = config.threshold
+        self.threshold, self.sampled, self.draws = config.threshold, config.sampled, config.label_plan is not None
         self.unit: Unit | None = None  # of times, and the order of day and month in them, once a body has shown them
         self.dates: Order | None = None
 
@@ -143,7 +147,7 @@ def read_table(body: bytes, content_type: str, by: list[str], limits: Limits) ->
 
 def _json_columns(body: bytes, by: int, limits: Limits) -> Body:
     # An empty list of 3 bytes takes 64 in memory, so values are counted before they are made.
-    if body.count(b",") > limits.rows * (5 + by) or body.count(b"{") + body.count(b"[") > limits.rows + 100:
+    if body.count(b",") > limits.rows * (7 + by) or body.count(b"{") + body.count(b"[") > limits.rows + 100:
         raise _too_many_rows(limits)
     if 36 * body.count(b'"') > 100_000_000 + 10 * len(body):  # a text takes 72 bytes in memory, however short
         raise ApiError(413, "too_many_texts", "more short texts than fit in memory")
@@ -199,7 +203,7 @@ def _json_rows(body: bytes, limits: Limits) -> Iterator[dict[str, Any]]:
 
 def body_of_rows(records: Iterable[dict[str, Any]], by: list[str]) -> Body:
     """Rows as columns; the values of `by` are in an object of this name, or next to the others."""
-    columns: dict[str, list[Any]] = {name: [] for name in ("truth", "pred", "score", "id", "time", "version")}
+    columns: dict[str, list[Any]] = {name: [] for name in ("truth", "pred", *PLAIN)}
     segments: dict[str, list[Any]] = {name: [] for name in by}
     given: set[str] = set()
     nested = 0
@@ -238,7 +242,7 @@ def _arrow_columns(body: bytes, by: list[str], limits: Limits) -> Body:
         return None
 
     named: dict[str, tuple[str, ...]] = {"truth": ("y_true", "truth"), "pred": ("y_pred", "pred")}
-    named |= {name: (name,) for name in ("score", "id", "time", "version")}
+    named |= {name: (name,) for name in PLAIN}
     segments = {name: column(name) for name in by if name in table.column_names}
     return Body(**{name: column(*names) for name, names in named.items()}, by=segments)
 
@@ -251,8 +255,9 @@ def _checked(column: Any, name: str) -> Any:
 
 
 @functools.cache  # of few names
-def _columns(truth: str | None, pred: str | None, score: str | None, time: str | None, version: str | None) -> Columns:
-    return Columns(truth, pred, score, time, version=version)
+def _columns(*names: str | None) -> Columns:
+    truth, pred, score, time, version, probability, other = names
+    return Columns(truth, pred, score, time, version=version, probability=probability, other=other)
 
 
 def make_batch(
@@ -261,10 +266,9 @@ def make_batch(
     """The batch of a body, and the first rejected rows; without `skip` a bad row rejects the whole."""
     data, by = _needed_columns(kind, body, plan)
     size = _size(data, limits)
-    used = ("y_true", "y_pred", "score", "time", "version")
-    truth, pred, score, moment, version = (name if name in data else None for name in used)
+    used = ("y_true", "y_pred", "score", "time", "version", *DRAWN)
     clock = Clock(plan.unit, plan.dates)
-    columns = _columns(truth, pred, score, moment, version)
+    columns = _columns(*(name if name in data else None for name in used))
     door = Door(plan.encoder, columns, plan.threshold, by=by, clock=clock, name_of=segment_name)
     try:
         reading = door.reading(Table(data, "", np.arange(size), sound=True))
@@ -284,6 +288,7 @@ def make_batch(
         ("truths", reading.truths, "u1"),
         ("preds", reading.preds, "u1"),
         ("times", times, "<f8"),
+        ("drawn", reading.drawn and reading.drawn.pairs, "<f4"),
     ):
         if values is not None:
             setattr(batch, name, (values if kept is None else values[kept]).astype(dtype).tobytes())
@@ -320,6 +325,8 @@ def _needed_columns(kind: int, body: Body, plan: Plan) -> tuple[dict[str, Any], 
         data["time"] = _needed(body.time, "time")
     if body.version is not None and kind != LABELS:
         data["version"] = _needed(body.version, "version")
+    if plan.sampled and kind != LABELS and not (plan.draws and kind == PREDICTIONS):
+        data |= {name: _needed(getattr(body, name), name) for name in DRAWN}
     by: list[str] = []
     for name in plan.by if kind != LABELS else ():
         by.append(name if name not in data else f"by.{name}")
@@ -342,7 +349,7 @@ def _size(data: dict[str, Any], limits: Limits) -> int:
 def _seconds(times: Any, received: float, bad: BadRows, column: Any) -> Any:
     """Times in seconds since 1970; those that are missing, or a little ahead, are now, and later ones are bad."""
     seconds = np.where(np.isnat(times), received, times.astype(np.int64) / 1e6)
-    problem = "{} in column 'time' is not a time up to now, in seconds since 1970".format
+    problem = "{} in column 'time' is later than now; times are ISO 8601 or seconds since 1970".format
     ahead = seconds > max(received, time.time()) + AHEAD  # also of the wall clock, which may be right
     bad.add(ahead, "time", "bad_time", lambda row: problem(shown(item(column, row))))
     # A time slightly ahead counts as now (a fast clock, or a missing zone), so that others need not wait.
@@ -350,7 +357,7 @@ def _seconds(times: Any, received: float, bad: BadRows, column: Any) -> Any:
 
 
 def to_json(value: Any) -> bytes:
-    """Values of rejected rows as JSON; in Python's words where JSON has none for them."""
+    """Values of rejected rows as JSON; in Python's words if JSON has none for them."""
     try:
         return msgspec.json.encode(value, enc_hook=str)
     except (ValueError, OverflowError):  # integers beyond 64 bits, half of a surrogate pair
@@ -358,7 +365,7 @@ def to_json(value: Any) -> bytes:
 
 
 def _brief(column: Any, row: int) -> Any:
-    """A value of a rejected row, shortened: one long text may be the value of many rows."""
+    """A value of a rejected row, shortened, for one long text may be the value of many rows."""
     value = item(column, row)
     if isinstance(value, str) and len(value) > LONGEST_VALUE:
         return f"{value[:LONGEST_VALUE]}..."
@@ -391,7 +398,7 @@ def segment_name(values: Any) -> str:
 
 
 def bad_ids(column: Any) -> tuple[Mask | None, Any]:
-    """Where an id is none, and how one of those is put into words."""
+    """The rows whose id is none, and how one of those is put into words."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "iu":
         return None, None
     values = listed_values(column)

@@ -17,7 +17,7 @@ HELD = 3_600.0  # seconds after which a leap is believed
 
 
 def elapsed() -> float:
-    """Seconds that have passed, also while the machine was suspended where the system counts them."""
+    """Seconds that have passed, also while the machine was suspended if the system counts them."""
     boot = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if boot is None else time.clock_gettime(boot)
 

@@ -1,6 +1,6 @@
 """CloudEvents, as KServe and Seldon log the requests and responses of a model.
 
-The type says whether an event is a request, a response or Seldon's feedback; its id (Seldon: ``requestid``) pairs
+The type shows whether an event is a request, a response or Seldon's feedback; its id (Seldon: ``requestid``) pairs
 request and response. A response holds predictions, feedback holds labels. Segments and your own ids are in the request,
 which may arrive before or after its response, so the first is kept until the other arrives.
 """

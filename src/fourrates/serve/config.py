@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
+import numpy as np
 
 from fourrates.budget.words import LEAST, UNITS, is_duration, run_length
 from fourrates.detectors.four_rates import FourRates
+from fourrates.labelplan import LabelPlan
 from fourrates.labels import Labels
 from fourrates.serve.errors import ApiError
 from fourrates.watch.cost import prices
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Label = bool | int | float | str
 NAME = re.compile(r"(?!\.\.?$)[\w.-][\w .:@-]{0,127}")  # . and .. are no names in an address
 MOST_LABELS = 256
 DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+?)s?\s*")
-FIXED = ("labels", "positive", "by", "max_wait")  # fixed for a monitor, whose records depend on it
+FIXED = ("labels", "positive", "by", "max_wait", "sampled")  # fixed for a monitor, whose records depend on it
 DEFAULT_ARL = 100_000.0
 
 
 class AlertsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Where alerts go, and what besides drifts is one."""
+    """The channels of alerts, and further reasons for one."""
 
     channels: list[str] = []
     warnings: bool = False
@@ -39,16 +44,28 @@ class Reference(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     version: str | None = None
 
 
+class PlanConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How many labels there can be, and which falls they must find, as for fourrates.LabelPlan."""
+
+    share: float | None = None
+    per_day: float | None = None
+    events_per_day: float | None = None
+    guard: dict[str, float] | None = None
+
+
 class MonitorConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The settings of a monitor.
 
-    `labels` are the classes, `positive` the positive one of two. `budget` is false alarms in words ("1 per month",
-    "1 per 100000 events"), `arl` the events between two; one of them. `by` are the columns that make a segment,
-    `reference` the K x K counts of the classifier as it was shipped (of its first version), `references` those of
-    segments (`by`) and of further versions (`version`), `max_wait` is how long a prediction waits for its
-    label, `mix` what a shift of the classes is, `threshold` the score from which on a prediction is positive.
+    `labels` are the classes, `positive` the positive one of two. Give `budget`, false alarms in words ("1 per month",
+    "1 per 100000 events"), or `arl`, the events between two. `by` are the columns that make a segment. `reference` has
+    the K x K counts of the classifier as it was shipped (of its first version), `references` those of segments (`by`)
+    and of further versions (`version`). `max_wait` is how long a prediction waits for its label, `mix` the treatment of
+    a class-mix shift, `threshold` the score from which on a prediction is positive.
+
     `tolerance` and `learning` are as for FourRates; `season`, "day" or "week", keeps normal by hour or by weekday.
-    `cost` is what an error costs, by "miss" and "false alarm" or by true class.
+    `cost` is the price of an error, by "miss" and "false alarm" or by true class. With `sampled`, only some events get
+    a label, and each brings the probabilities it was drawn with, `label_probability` and `other_probability`. Or the
+    monitor itself draws, by a `label_plan` for its reference.
     """
 
     labels: list[Label] = msgspec.field(default_factory=lambda: [0, 1])
@@ -64,6 +81,8 @@ class MonitorConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     learning: bool = False
     season: Literal["day", "week"] | None = None
     cost: dict[str, float] = {}
+    sampled: bool = False
+    label_plan: PlanConfig | None = None
     threshold: float = 0.5
     alerts: AlertsConfig = AlertsConfig()
 
@@ -71,8 +90,16 @@ class MonitorConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         return Labels(self.labels, self.positive)
 
     def made_detector(self, arl: float, **more: Any) -> FourRates:
-        own = {name: getattr(self, name) for name in ("labels", "positive", "tolerance", "learning")}
+        own = {name: getattr(self, name) for name in ("labels", "positive", "tolerance", "learning", "sampled")}
         return FourRates(arl, strata=self.season, **own, **more)
+
+    def drawing(self) -> npt.NDArray[np.float32] | None:
+        """The probability with which a prediction of each class is drawn for labelling; None without a plan."""
+        if self.label_plan is None:
+            return None
+        given = msgspec.to_builtins(self.label_plan)
+        plan = LabelPlan(self.reference, **given, labels=self.labels, positive=self.positive)
+        return np.array([*plan.probabilities.values()], np.float32)
 
     def run_length(self, rate: float | None) -> float:
         """Events between two false alarms, at this number of events a second."""
@@ -123,6 +150,9 @@ def check_config(config: MonitorConfig) -> None:
         raise ValueError(f"arl {length:g} is less than {LEAST} events")
     prices(config.cost, config.made_labels().values)
     config.made_detector(2 * length, reference=config.reference, mix=config.mix)
+    if config.label_plan is not None and not (config.sampled and config.reference):
+        raise ValueError("`label_plan` needs a `reference` and `sampled`")
+    config.drawing()
     for own in config.references:
         config.made_detector(2 * length, reference=own.counts)
         if own.by.keys() not in (set(), {*config.by}) or not (own.by or own.version):
@@ -160,7 +190,7 @@ def check_name(name: str) -> str:
 
 
 def merged(config: MonitorConfig, change: bytes) -> MonitorConfig:
-    """The settings after a PATCH, where null restores a default."""
+    """The settings after a PATCH, in which null restores a default."""
     try:
         fields = msgspec.json.decode(change, type=dict[str, Any])
     except (ValueError, RecursionError) as error:
@@ -179,7 +209,8 @@ def merged(config: MonitorConfig, change: bytes) -> MonitorConfig:
 
 
 def check_change(old: MonitorConfig, new: MonitorConfig) -> None:
-    for name in FIXED:
-        if getattr(old, name) != getattr(new, name):
+    for name in (*FIXED, "label_plan"):
+        before, after = getattr(old, name), getattr(new, name)
+        if (before is None) != (after is None) if name == "label_plan" else before != after:
             problem = f"{name} of a monitor cannot change: delete the monitor, or make another"
             raise ApiError(409, "fixed_setting", problem, {"field": name})

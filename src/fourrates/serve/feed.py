@@ -34,7 +34,7 @@ SHORTEST, LONGEST = 0.5, 30.0  # seconds until it is tried again, after one fail
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic, the monitor that takes it, and what its messages are.
+    """A topic, the monitor that takes it, and the kind of its messages.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class Feed:
         self._thread = threading.Thread(target=self._run, name=f"fourrates {topic.address}", daemon=True)
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin; `loop` is where the writer answers."""
+        """Begin; `loop` is that of the writer's answers."""
         self._loop = loop
         self._thread.start()
 

@@ -1,4 +1,4 @@
-"""The endpoints that take events, as plain ASGI: nothing between the body and the writer that can be left out."""
+"""The endpoints that take events, as plain ASGI with as little as possible between the body and the writer."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Ingest:
         return await self.writer.submit(*request) if request is not None else b""
 
     def _read(self, scope: Scope, body: bytes) -> Request | None:
-        """A request for the writer: monitor, batch, rejected rows, key, and digest of the body."""
+        """A request for the writer, with monitor, batch, rejected rows, key, and digest of the body."""
         live = self.registry.get(scope["path_params"]["name"])
         bad = bad_rows(scope["query_string"])
         headers = Headers(scope=scope)
@@ -147,7 +147,7 @@ class Ingest:
 
 
 def bad_rows(query: bytes, default: str = "reject") -> str:
-    """How a bad row is treated: reject the request, skip and count it, or also keep it with its reason."""
+    """How a bad row is treated, that is reject the request, skip and count it, or also keep it with its reason."""
     given = parse_qs(query.decode("latin-1")).get("bad", [default])[-1] if query else default
     if given not in BAD:
         raise ApiError(422, "bad_query", f"bad={given[:40]} is not one of {', '.join(BAD)}", {"query": "bad"})

@@ -124,7 +124,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
 
 def uvicorn_options(max_body: int, connections: int = 2_000, **attributes: Any) -> dict[str, Any]:
-    """Options of uvicorn: this protocol, no websockets, and no trust in a proxy's headers."""
+    """Options of uvicorn, with this protocol, no websockets, and no trust in a proxy's headers."""
     return {
         "http": type("GuardedProtocol", (GuardedProtocol,), {"max_body": max_body, **attributes}),
         "ws": "none",

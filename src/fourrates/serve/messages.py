@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from fourrates.engines.kafka.chunk import RejectedMessage
-from fourrates.engines.kafka.reader import ARROW
+from fourrates.detectors.sampling import DRAWN
+from fourrates.engines.kafka.reader import ARROW, RejectedMessage
 from fourrates.events.columns import json_number
 from fourrates.serve.batch import Batch
 from fourrates.serve.bodies import (
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
 
 COLUMNS = ("y_true", "truth", "y_pred", "pred", "score")  # a list in one of them makes a message columns
-ROW = (*COLUMNS, "id", "time")
+ROW = (*COLUMNS, *DRAWN, "id", "time")
 SHOWN = 2_000  # characters of an unreadable message that are kept with it
 _decoder = msgspec.json.Decoder(dict[str, Any], float_hook=json_number)
 

@@ -45,18 +45,22 @@ SECURITY = [  # headers of every answer
 ]
 
 
-# What there is about each monitor, besides its status and its rates; those that end in _total are counters.
+# Metrics of each monitor, besides its status and its rates; those that end in _total are counters.
 PER_MONITOR: dict[str, tuple[str, Callable[[Live], float | None]]] = {
     "events_total": ("Pairs of truth and prediction watched.", lambda live: live.monitor.events),
     "drifts_total": ("Drifts found.", lambda live: live.drifts),
     "evidence": (
-        "Evidence of a drift, as a share of what an alarm takes.",
+        "Evidence of a drift, as a share of an alarm.",
         lambda live: finite(min(live.monitor.detector.evidence, 1.0)) or 0.0,
     ),
     "predictions_waiting": ("Predictions that wait for their label.", lambda live: live.monitor.join.counts["waiting"]),
     "labels_waiting": (
         "Labels that wait for their prediction.",
         lambda live: live.monitor.join.counts["waiting_labels"],
+    ),
+    "to_label": (
+        "Predictions drawn for labelling that wait for their label.",
+        lambda live: len(live.monitor.to_label.waiting),
     ),
     "rejected_rows": ("Rejected rows that are kept.", lambda live: live.rejected),
     "segments": ("Segments that are watched.", lambda live: len(live.monitor.segments)),
@@ -141,9 +145,9 @@ def _family(name: str, meaning: str, **options: Any) -> Any:
 
 def _of_monitors(samples: Sequence[Sample]) -> Iterable[Metric]:
     status = _family("status", "1 for the status of a monitor.", labels=["monitor", "status"])
-    meaning = "A rate now: since the alarm while a drift is open, over the latest events otherwise."
+    meaning = "A rate now, since the alarm while a drift is open, over the latest events otherwise."
     rate = _family("rate", meaning, labels=["monitor", "rate"])
-    normal = _family("rate_normal", "What a rate should be.", labels=["monitor", "rate"])
+    normal = _family("rate_normal", "The normal level of a rate.", labels=["monitor", "rate"])
     for sample in samples:
         for word in STATUSES:
             status.add_metric([sample.name, word], float(sample.status == word))

@@ -7,27 +7,30 @@ the same monitor, finding for finding. That is how a killed server recovers, and
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
+from fourrates.budget.words import duration
 from fourrates.checks import check_whole
 from fourrates.detectors.four_rates import FourRates
+from fourrates.detectors.sampling import OwnFirst
 from fourrates.events.batch import Batch as Events
-from fourrates.findings import Finding, Shift
+from fourrates.findings import Finding, PredictionShift, Shift
 from fourrates.join import LabelJoin
 from fourrates.labels import rate_names
-from fourrates.plain import share_record
+from fourrates.plain import to_json
 from fourrates.serve.batch import ACCEPTED, CONFIG, EVENTS, LABELS, PREDICTIONS, AcceptedDrift, Batch, Ids
 from fourrates.serve.bodies import segment_name
 from fourrates.serve.config import MonitorConfig, seconds
-from fourrates.serve.label_delay import LabelDelay
-from fourrates.serve.segment_series import SegmentSeries
-from fourrates.serve.series import Series
+from fourrates.serve.series import SegmentSeries, Series
 from fourrates.serve.settings import Settings
+from fourrates.serve.to_label import ToLabel, is_drawn
 from fourrates.state import pack, unpack
 from fourrates.watch import Watch
 
@@ -38,8 +41,10 @@ if TYPE_CHECKING:
     Numbers = npt.NDArray[np.int64]
     Point = npt.NDArray[np.float64]
 
+LATEST = 101  # delays of labels, of which the median is shown
 TUNED_FROM = 1_000  # events after which a budget in time is first translated into events
-COUNTS, NUMBERS = ("events", "tune_at", "begun"), ("arl", "first_time", "last_time")  # of a monitor, in its snapshot
+# Numbers of a monitor in its snapshot.
+COUNTS, NUMBERS = ("events", "predicted", "tune_at", "begun"), ("arl", "first_time", "last_time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +56,14 @@ class Pairs:
     positions: Numbers | None  # None means every row, in order
     segments: Numbers | None
     versions: Numbers | None = None
+    probabilities: npt.NDArray[np.float32] | None = None  # by the code of the prediction, if drawn for labelling
 
     def __len__(self) -> int:
         return int(self.truths.size)
+
+    def only(self, kept: npt.NDArray[np.bool_]) -> Pairs:
+        columns = (getattr(self, one.name) for one in fields(self))
+        return Pairs(*(None if column is None else column[kept] for column in columns))  # type: ignore[arg-type]
 
 
 NO_PAIRS = Pairs(np.empty(0, np.uint16), np.empty(0, np.uint16), None, None)
@@ -77,8 +87,10 @@ class Monitor:
         self.config, self.key, self.settings = config, key, settings
         self.labels = config.made_labels()
         self.classes = len(self.labels.values)
+        self.drawing = config.drawing()  # by class, how likely a prediction is drawn for labelling
         self.names = rate_names(self.labels.values)
         self.events = 0  # pairs watched
+        self.predicted = 0  # predictions whose labels were or are to come
         self.confusion = np.zeros((self.classes, self.classes), np.int64)
         self.arl, self.tune_at = config.run_length(None), TUNED_FROM
         self.first_time = self.last_time = float("nan")
@@ -87,7 +99,8 @@ class Monitor:
         self.versions: list[str | None] = [None]  # of the model, in order of appearance; None for events without one
         self.series = Series(self.classes)
         self.segment_series = SegmentSeries(self.classes)
-        self.label_delay = LabelDelay()
+        self.label_delays: deque[float] = deque(maxlen=LATEST)
+        self.to_label = ToLabel()
         self.join = LabelJoin(
             range(self.classes),
             max_waiting=settings.max_waiting,
@@ -137,12 +150,13 @@ class Monitor:
         segments, versions = self.numbers(batch)
         findings: list[Finding] = []
         if ids is None:
-            pairs, repeated = Pairs(batch.codes("truths"), batch.codes("preds"), None, segments, versions), 0
+            preds, drawn = batch.codes("preds"), batch.probabilities()
+            own = None if drawn is None else drawn.by_class(preds)
+            pairs, repeated = Pairs(batch.codes("truths"), preds, None, segments, versions, own), 0
         else:
-            pairs, repeated = self._join(ids, batch, segments, versions)
-        if batch.kind == PREDICTIONS and versions is not None:
-            closed = self.watch.predict(versions, self.versions, _moments(self._times(batch, None)))
-            findings = [replace(finding, row=max(self.events - 1, 0)) for finding in closed]
+            pairs, repeated, known = self._join(ids, batch, segments, versions)
+            if batch.kind == PREDICTIONS:
+                findings = self._predict(batch, segments, versions, ~known)
         findings += self._update(pairs, batch) if len(pairs) else []
         self._set_clock(batch)
         if self.first_time != self.first_time:
@@ -154,6 +168,19 @@ class Monitor:
             if self.config.by:
                 self.segment_series.note(self.last_time)
         return Outcome(pairs, batch.size - repeated, repeated, findings)
+
+    def _predict(
+        self, batch: Batch, segments: Numbers | None, versions: Numbers | None, new: npt.NDArray[np.bool_]
+    ) -> list[Finding]:
+        """Give the new predictions to the watch; the row of a prediction shift is its prediction of the monitor."""
+        preds, rows, times = batch.codes("preds"), self.predicted + np.cumsum(new) - 1, self._times(batch, None)
+        own: dict[str, Any] = {"versions": versions, "version_names": self.versions}
+        made = Events(preds, preds, "", rows, _moments(times), segments, **own).take(new)
+        self.predicted += made.preds.size
+        delay = self.label_delay
+        found = self.watch.predict(made, self._names, wait=None if delay is None else duration(delay))
+        row = max(self.events - 1, 0)
+        return [finding if isinstance(finding, PredictionShift) else replace(finding, row=row) for finding in found]
 
     def numbers(self, batch: Batch) -> tuple[Numbers | None, Numbers | None]:
         """For each row, the numbers of its segment and of its version. Too many are a ValueError, nothing changes."""
@@ -194,20 +221,25 @@ class Monitor:
 
     def _join(
         self, ids: npt.NDArray[np.void], batch: Batch, segments: Numbers | None, versions: Numbers | None
-    ) -> tuple[Pairs, int]:
-        """Predictions and labels by id to pairs; an event with an id is both at once."""
+    ) -> tuple[Pairs, int, npt.NDArray[np.bool_]]:
+        """Predictions and labels by id to pairs; an event with an id is both at once.
+
+        With the number of rows that were repeated, and which predictions are among them.
+        """
         times, before = batch.time_column(), self.join.counts
         numbers = segments
         if versions is not None:  # behind the segment
             numbers = (0 if segments is None else segments) | versions << 32
+        drawn, preds = batch.probabilities(), batch.codes("preds")
         if batch.kind == EVENTS:
-            made = self.join.both(ids, batch.codes("truths"), batch.codes("preds"), times, numbers)
+            made = self.join.both(ids, batch.codes("truths"), preds, times, numbers, drawn)
         elif batch.kind == PREDICTIONS:
-            made = self.join.predict(ids, batch.codes("preds"), times, numbers)
-            self.label_delay.predicted(ids, times)
+            if self.drawing is not None:
+                drawn = OwnFirst(np.stack([self.drawing[preds], self.drawing[1 - preds]], 1))
+            made = self.join.predict(ids, preds, times, numbers, drawn)
         else:
             made = self.join.label(ids, batch.codes("truths"), times)
-            self.label_delay.labelled(ids, times)
+            self.label_delays.extend(made.waits[-LATEST:].tolist())
         after = self.join.counts
         which = "repeated_labels" if batch.kind == LABELS else "repeated_predictions"
         is_every_row = len(made) == batch.size and batch.kind == EVENTS
@@ -215,7 +247,38 @@ class Monitor:
         if self.config.by:
             segments = made.tags & 0xFFFFFFFF
         versions = made.tags >> 32 if len(self.versions) > 1 else None
-        return Pairs(made.truths, made.preds, positions, segments, versions), after[which] - before[which]
+        own = made.probabilities if self.config.sampled else None
+        pairs = Pairs(made.truths, made.preds, positions, segments, versions, own)
+        if self.drawing is not None and batch.kind != EVENTS:
+            pairs = pairs.only(is_drawn(ids[made.positions], made.probabilities[np.arange(len(made)), made.preds]))
+            self.to_label.answer(ids[pairs.positions])
+            if batch.kind == PREDICTIONS:
+                assert drawn is not None
+                self._ask_for(np.flatnonzero(is_drawn(ids, drawn.pairs[:, 0]) & ~made.repeated), pairs, ids, batch)
+        return pairs, after[which] - before[which], made.repeated
+
+    def _ask_for(self, rows: Numbers, pairs: Pairs, ids: npt.NDArray[np.void], batch: Batch) -> None:
+        """Queue new predictions that were drawn, unless their label was here before them."""
+        assert batch.ids is not None
+        assert pairs.positions is not None
+        rows = np.setdiff1d(rows, pairs.positions)
+        segments = [None] * rows.size
+        if batch.segment_codes:
+            numbers = self.segment_numbers(batch.segments)[np.frombuffer(batch.segment_codes, "<u4")]
+            segments = numbers[rows].tolist()
+        facts = zip(batch.ids.pick(rows), batch.codes("preds")[rows].tolist(), segments, strict=True)
+        self.to_label.add(ids[rows], [*facts], float(np.fmax(self.last_time, batch.last_time())))
+
+    def labels_to_ask(self) -> ToLabel:
+        """The drawn predictions that still wait for a label."""
+        since = self.join.waiting_since
+        self.to_label.expire(since if isinstance(since, float) else math.inf)
+        return self.to_label
+
+    @property
+    def label_delay(self) -> float | None:
+        """The median of the latest delays of labels, in seconds."""
+        return median(self.label_delays) if self.label_delays else None
 
     def _times(self, batch: Batch, positions: Numbers | None, size: int = 0) -> npt.NDArray[np.float64]:
         if not batch.times:
@@ -230,40 +293,42 @@ class Monitor:
         times = _moments(self._times(batch, pairs.positions, size))
         own: dict[str, Any] = {"versions": pairs.versions, "version_names": self.versions}
         events = Events(pairs.truths, pairs.preds, "", rows, times, pairs.segments, **own)
+        if pairs.probabilities is not None:
+            events = events.sampled(pairs.probabilities)
         found = self.watch.update(events, self._names, predicted=batch.kind == EVENTS)
         findings = [self.of_monitor(finding) for finding in found]
-        cells = pairs.truths.astype(np.int64) * self.classes + pairs.preds
         for finding in findings:
             if isinstance(finding, Shift):
-                shares = {"before": share_record(finding.before), "after": share_record(finding.after)}
+                shares = {"before": to_json(finding.before), "after": to_json(finding.after)}
                 self.shift = {"at": finding.at, "started": finding.started, **shares}
             elif finding.segment is None and finding.kind == "drift":
-                self._draw_alarm(finding, cells[: row_of(finding) - self.events + 1])
-        self.confusion += np.bincount(cells, minlength=self.classes**2).reshape(self.confusion.shape)
+                self._draw_alarm(finding, self._counted(events, row_of(finding) - self.events + 1))
+        self.confusion += self._counted(events, size)
         self.events += size
         if pairs.segments is not None:
-            self.segment_series.count(pairs.segments, pairs.truths, pairs.preds)
+            self.segment_series.count(pairs.segments, pairs.truths, pairs.preds, events.volumes)
         return findings
 
-    def of_monitor(self, finding: Finding) -> Finding:
-        """Events of the overall stream are those of the monitor, also where new settings began it again.
+    def _counted(self, events: Events, size: int) -> npt.NDArray[np.int64]:
+        """Confusion counts of the first of some events; one drawn for labelling counts for all it represents."""
+        cells = events.truths[:size].astype(np.int64) * self.classes + events.preds[:size]
+        volumes = None if events.volumes is None else events.volumes[:size]
+        counts = np.bincount(cells, volumes, minlength=self.classes**2).reshape(self.confusion.shape)
+        return np.rint(counts).astype(np.int64)
 
-        Those of a version are counted by itself.
+    def of_monitor(self, finding: Finding) -> Finding:
+        """Events of the overall stream are those of the monitor, also if new settings began it again.
+
+        Those of a version are counted apart.
         """
         return finding.shifted(self.begun) if finding.segment is None and finding.version is None else finding
 
-    def _draw_alarm(self, drift: Finding, cells: Numbers) -> None:
+    def _draw_alarm(self, drift: Finding, more: npt.NDArray[np.int64]) -> None:
         """Add a point at the alarm even within a batch, since the evidence is reset after it."""
-        counts = self.confusion + np.bincount(cells, minlength=self.classes**2).reshape(self.confusion.shape)
+        counts = self.confusion + more
         unknown = [float("nan")] * self.classes  # the normal may be another one now
         at = row_of(drift) + 1, seconds_of(drift.time)
-        self.series.add(self.series.point(*at, 1.0, self.label_delay.seconds, unknown, counts))
-
-    def has_reference(self, segment: str | None) -> bool:
-        if segment is None:
-            streams = self.watch.segments if self.watch.overall is None else self.watch.overall
-            return streams.detector.parameters["reference"] is not None
-        return segment in (self.watch.references or {})
+        self.series.add(self.series.point(*at, 1.0, self.label_delay, unknown, counts))
 
     def _accept(self, seen: AcceptedDrift, time: float) -> list[Finding]:
         """Make the level since a drift the new normal."""
@@ -283,7 +348,7 @@ class Monitor:
             share.value if (share := state.normal) is not None else float("nan")
             for state in list(self.detector.rates.values())[: self.classes]
         ]
-        state = self.detector.evidence, self.label_delay.seconds
+        state = self.detector.evidence, self.label_delay
         return [self.series.point(self.events, self.last_time, *state, baselines, self.confusion)]
 
     def drawn(self, most: int, seconds: float = math.inf) -> dict[str, Any]:
@@ -302,9 +367,6 @@ class Monitor:
             return None
         points = [pair for pair in zip(drawn["time"], drawn["rates"][rate]["value"], strict=True) if pair[0] >= start]
         return {"time": [time for time, _ in points], "value": [value for _, value in points]}
-
-    def last_point(self) -> dict[str, Any]:
-        return self.series.last_point(self.names, self.classes - 1, self._present())
 
     # Budgets in time, and new settings ------------------------------------------------------------------------
 
@@ -331,7 +393,7 @@ class Monitor:
 
     def _change(self, config: MonitorConfig) -> None:
         """Apply new settings; another reference, tolerance or mix resets the watch."""
-        old, self.config = self.config, config
+        old, self.config, self.drawing = self.config, config, config.drawing()
         arl = config.run_length(self._rate())
         if old.references != config.references:
             known = {version.version for version in self.watch.deployments}
@@ -350,7 +412,6 @@ class Monitor:
     # Snapshots ------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        stride, long, recent = self.series.to_state()
         moments, segment_counts = self.segment_series.to_state()
         about = {
             "config": msgspec.to_builtins(self.config),
@@ -358,23 +419,23 @@ class Monitor:
             "segments": self._names,
             "versions": self.versions,
             "shift": self.shift,
-            "stride": stride,
             "moments": moments,
         }
         return pack(
             "Monitor",
             about,
             confusion=self.confusion.astype("<i8").tobytes(),
-            watch=self.watch.to_bytes(),
+            watch=self.watch.pieces(),
             join=self.join.to_bytes(),
-            long=long,
-            recent=recent,
+            points=self.series.to_state(),
             segment_counts=segment_counts,
+            to_label=msgspec.msgpack.encode(self.labels_to_ask()),
+            label_delays=np.array(self.label_delays, "<f8").tobytes(),
         )
 
     @classmethod
     def restore(cls, saved: bytes | memoryview, key: bytes, settings: Settings) -> Monitor:
-        """Bring back what :meth:`snapshot` gave; bytes that it cannot have given are a ValueError."""
+        """Bring back a monitor from :meth:`snapshot`; bytes that it cannot have given are a ValueError."""
         state = unpack(saved)
         about, sections = state.about, state.sections
         if state.kind != "Monitor":
@@ -395,8 +456,10 @@ class Monitor:
             monitor.versions = msgspec.convert(about["versions"], list[str | None])
             if monitor.versions[:1] != [None] or len({*monitor.versions}) < len(monitor.versions):
                 raise ValueError("the saved versions do not fit")
-            monitor.series.restore(about["stride"], bytes(sections["long"]), bytes(sections["recent"]))
+            monitor.series.restore(bytes(sections["points"]))
             monitor.segment_series.restore(about["moments"], bytes(sections["segment_counts"]))
+            monitor.label_delays.extend(np.frombuffer(sections["label_delays"], "<f8").tolist())
+            monitor.to_label = msgspec.msgpack.decode(sections["to_label"], type=ToLabel)
             monitor.shift = msgspec.convert(about["shift"], dict[str, Any] | None)
         except (LookupError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError(f"the saved monitor does not fit itself ({error!r})") from None

@@ -1,7 +1,7 @@
 """Notifications about a monitor, as one plain dict for every channel.
 
 The list of alerts in it has the shape of Alertmanager's webhooks (status, labels, annotations, startsAt, endsAt,
-fingerprint), so that what understands those understands these.
+fingerprint), so that their receivers understand these.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ class AlertItem:
         Segments that drifted with the overall stream, the worst first.
     parts_now : tuple of str
         Their current rates in words.
+    dates : tuple of str
+        When the open drift of the segment named first started, and when it was found; empty if unknown.
     over : bool
         Whether the overall stream has recovered and only these are still open.
     finding, findings
@@ -63,6 +65,7 @@ class AlertItem:
     now: str = ""
     parts: tuple[dict[str, Any] | None, ...] = ()
     parts_now: tuple[str, ...] = ()
+    dates: tuple[str, str] = ("", "")
     over: bool = False
     finding: dict[str, Any] | None = None
     findings: tuple[str, ...] = ()
@@ -124,7 +127,7 @@ def notification(monitor: str, uid: str, items: Sequence[AlertItem], links: Link
         "alerts": [_alert(monitor, one, links) for one in items[:MOST]],
         "truncatedAlerts": max(0, len(items) - MOST),
     }
-    if first.finding is not None:  # what channels that know nothing of groups look at
+    if first.finding is not None:  # for channels that know nothing of groups
         body |= {name: first.finding.get(name) for name in ("at", "since", "started", "time")}
         body["changes"] = first.finding.get("changes") or []
     return body
@@ -155,7 +158,7 @@ def _text(monitor: str, items: Sequence[AlertItem]) -> str:
 
 
 def _closing(one: AlertItem) -> str:
-    """What ended a drift, either its closing finding or new settings, which set normal again without one."""
+    """The end of a drift, either its closing finding or new settings, which set normal again without one."""
     return one.finding["kind"] if one.finding is not None and one.finding.get("closes") else "acceptance"
 
 
@@ -189,10 +192,11 @@ def _summary(monitor: str, one: AlertItem) -> str:
         if one.over:
             names = "; ".join(segment_in_words(part) for part in one.parts[:NAMED])
             lines = [f"{name}: overall back at normal, still open in {names}"]
-        lines += [since(minute(finding.get("started_time")), found)]
+        started, at = one.dates if one.dates[1] else (finding.get("started_time"), finding.get("time"))
+        lines += [since(minute(started), minute(at))]
     elif one.kind == "shift" and finding:
-        shares = str(finding.get("text", "")).partition(": class-mix shift: ")[2]
-        lines = [_said(f"{name}{where}: class-mix shift", plain(shares)), NO_DRIFT]
+        shares = " to ".join(f"{finding[side]['value']:.1%}" for side in ("before", "after"))
+        lines = [f"{name}{where}: class-mix shift: positives {shares}", NO_DRIFT]
         lines += [f"Found {found}"] if found else []
     else:
         lines = [f"{name}: {plain(one.text)}"]

@@ -31,7 +31,7 @@ THINGS = ("event", "drift", "prediction", "label", "row", "segment", "monitor", 
 
 
 class Otlp:
-    """Sends what `families` gives to a collector, such as ``http://127.0.0.1:4318``."""
+    """Sends the metrics of `families` to a collector, such as ``http://127.0.0.1:4318``."""
 
     def __init__(self, endpoint: str, families: Callable[[], Awaitable[Iterable[Metric]]]) -> None:
         self._families, self._began = families, time.time_ns()

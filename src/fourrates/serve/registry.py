@@ -42,7 +42,7 @@ class Live:
         self.drifts = self.rejected = 0
         self.last_finding: dict[str, Any] | None = None
         self.drift: dict[str, Any] | None = None  # the latest overall
-        self.silences: dict[str, float] = {}  # of segments, by name
+        self.silences: dict[str, float] = {}  # of segments, by name; of the monitor itself, by ""
 
     @property
     def name(self) -> str:
@@ -54,7 +54,7 @@ class Live:
             "drifts": self.drifts,
             "last_finding": self.last_finding,
             "drift": self.drift if None in self.monitor.watch.open_since else None,
-            "silenced_until": views.iso(self.row.silenced_until),
+            "silenced_until": views.iso(self.silences.get("")),
         }
 
     def detail(self) -> dict[str, Any]:
@@ -80,7 +80,7 @@ class Registry:
         for row in rows:
             live = known.get(row.id)
             if live is not None and row.id not in stale:
-                live.row = row
+                live.silences = self._silenced(row)
                 continue
             try:
                 self.lives[row.name] = self._loaded(row)
@@ -101,7 +101,7 @@ class Registry:
         for written in self.store.journal(row.id, position):
             if written.first_event != monitor.events:
                 first, events = written.first_event, monitor.events
-                raise ValueError(f"its journal continues at event {first:,} where {events:,} was expected")
+                raise ValueError(f"its journal continues at event {first:,} instead of {events:,}")
             for entry in decode(written.body):
                 monitor.apply(entry.batch)
             live.position = written.position
@@ -109,13 +109,16 @@ class Registry:
         live.plan = Plan(monitor.config)
         live.drifts = self.store.count_findings(row.id, "drift")
         live.rejected = self.store.count_rejected(row.id)
-        live.silences = {name: float(until) for name, until in self.store.documents(_silences(row)).items()}
+        live.silences = self._silenced(row)
         for finding in self.store.findings(row.id, 1):
             live.last_finding = finding_json(finding)
         if None in monitor.watch.open_since:
             for drift in self.store.findings(row.id, 1, overall=True, kind="drift"):
                 live.drift = finding_json(drift)
         return live
+
+    def _silenced(self, row: MonitorRow) -> dict[str, float]:
+        return {name: float(until) for name, until in self.store.documents(_silences(row)).items()}
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
@@ -143,7 +146,7 @@ class Registry:
             raise ApiError(409, "too_many_monitors", f"there are {limit:,} monitors already", {"limit": limit})
         key = os.urandom(16)
         monitor = Monitor(config, key, self.settings)
-        snapshot = monitor.snapshot()  # so that settings which change later do not change what went before
+        snapshot = monitor.snapshot()  # so that settings which change later do not change earlier rows
         with self._changing():
             row = self.store.add_monitor(name, uuid.uuid4().hex, key, snapshot)
         live = self.lives[name] = Live(row, monitor, self.store.position)
@@ -161,16 +164,14 @@ class Registry:
 
     def silence(self, live: Live, until: float | None, segment: str | None = None) -> None:
         """Silence a monitor or one of its segments until then."""
+        kind, name = _silences(live.row), segment or ""
         with self._changing():
-            if segment is None:
-                self.store.silence(live.row.id, until)
-                live.row.silenced_until = until
-            elif until is None:
-                self.store.delete_document(_silences(live.row), segment)
-                live.silences.pop(segment, None)
+            if until is None:
+                self.store.delete_document(kind, name)
+                live.silences.pop(name, None)
             else:
-                self.store.put_document(_silences(live.row), segment, str(until).encode())
-                live.silences[segment] = until
+                self.store.put_document(kind, name, str(until).encode())
+                live.silences[name] = until
 
     def finding(self, live: Live, finding: Finding, first_event: int, pending: list[Entry]) -> StoredFinding:
         """A finding as the store keeps it, with its window; `pending` are batches that are not in it yet."""
@@ -179,7 +180,7 @@ class Registry:
         if finding.kind in WINDOWS:
             stored = read_back(self.store.journal_backwards(live.row.id))
             window = read_window(live.monitor, finding, chain(backwards(first_event, pending), stored))
-            if body["confusion"] is not None and window.complete:
+            if "confusion" in body and window.complete:
                 body["confusion_after"] = window.confusion
                 body["confusion_before"] = [
                     [max(a - b, 0) for a, b in zip(all_, after, strict=True)]

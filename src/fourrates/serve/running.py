@@ -48,7 +48,6 @@ def run(settings: Settings) -> None:
     address = listening.getsockname()[:2]
     app = create_app(settings)
     host = f"[{address[0]}]" if ":" in address[0] else address[0]
-    print(f"fourrates serve: http://{host}:{address[1]}  (data in {settings.data})", flush=True)
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -58,9 +57,9 @@ def run(settings: Settings) -> None:
         **uvicorn_options(settings.max_body),
     )
     try:
-        _Server(config).run(sockets=[listening])
+        _Server(config, f"fourrates serve: http://{host}:{address[1]}  (data in {settings.data})").run([listening])
     finally:
-        if app.state.service.failure is not None:  # uvicorn exits without saying why
+        if app.state.service.failure is not None:  # uvicorn exits without a reason
             raise app.state.service.failure
 
 
@@ -77,13 +76,20 @@ def _give_back_memory() -> None:
 class _Server(uvicorn.Server):
     """A server that has its process to itself.
 
-    On shutdown it ends the page's streams, which would be waited for otherwise.
+    It prints its address when it answers there. On shutdown it ends the page's streams, which would be waited for
+    otherwise.
     """
+
+    def __init__(self, config: uvicorn.Config, greeting: str) -> None:
+        super().__init__(config)
+        self.greeting = greeting
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Bring everything back; it stays, so that the garbage collector need not look at it again and again."""
         await super().startup(sockets)
         gc.freeze()
+        if self.started:
+            print(self.greeting, flush=True)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.config.app.state.service.hub.close()  # type: ignore[union-attr]

@@ -1,4 +1,7 @@
-"""The history of a monitor, as points over its whole life, thinned as they grow in number, and closer recent ones."""
+"""The history of a monitor and of its segments, as points over its whole life, the closer the later.
+
+One table holds all segments at a moment, so that a thousand of them cost no more than their counts.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.checks import check_whole
 from fourrates.findings import Share
 from fourrates.plain import finite
 
@@ -17,15 +19,19 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Point = npt.NDArray[np.float64]
+    Counts = npt.NDArray[Any]
 
-LONG, RECENT = 1_024, 600  # points of the whole life, and of late
+MOST = 1_600  # points
 APART = 1.0  # most seconds between two points while events arrive
 SOON = 0.05  # seconds between two points, at least
-POOLED = 100  # fewest observations behind a drawn rate; a point may have few of its own
+POOLED = 100  # fewest observations behind a drawn rate; a point alone may have few
 LEAST = 25  # observations behind it at the beginning
 SPARK = 48  # points of a line in a table
 HEAD = 4  # numbers of a point before those of the classes
 SHOWN = 8  # classes in the series of a monitor that has more
+ROOM = 16 << 20  # bytes of all moments of segments, at most
+MOMENTS = 24, 240  # at least and at most
+POOLED_OF_SEGMENT = 60  # observations behind a drawn rate of a segment
 
 
 class Series:
@@ -38,17 +44,14 @@ class Series:
     def __init__(self, classes: int) -> None:
         self.classes = min(classes, SHOWN)
         self.width = HEAD + 4 * self.classes
-        self.stride = 1
-        self.last = 0.0  # when the last point was taken
-        self.long: list[Point] = []
-        self.recent: list[Point] = []
+        self.kept: list[Point] = []
 
     def wants(self, time: float) -> bool:
         """Whether a point is due, some time after the last or a fraction of a short life after it."""
-        if not self.long:
+        if not self.kept:
             return True
-        since = time - self.last
-        return not 0 <= since < APART or (since >= SOON and since > (time - self.long[0][1]) / 256)
+        since = time - self.kept[-1][1]
+        return bool(not 0 <= since < APART or (since >= SOON and since > (time - self.kept[0][1]) / 256))
 
     def point(
         self,
@@ -64,45 +67,25 @@ class Series:
         return np.concatenate([head, *(column[: self.classes] for column in (baselines, *counts))])
 
     def add(self, point: Point) -> None:
-        events, self.last = point[0], float(point[1])
-        if self.recent and events == self.recent[-1][0]:  # predictions alone, which would move the last one in time
+        if self.kept and point[0] == self.kept[-1][0]:  # predictions alone, which would move the last one in time
             return
-        if not self.long or events - self.long[-1][0] >= self.stride:
-            self.long.append(point)
-            if len(self.long) > LONG:
-                self.long = self.long[::2]
-                self.stride *= 2
-        self.recent.append(point)
-        if len(self.recent) > RECENT:
-            del self.recent[: len(self.recent) - RECENT]
+        self.kept.append(point)
+        if len(self.kept) > MOST:
+            del self.kept[most_crowded([float(kept[1]) for kept in self.kept])]
 
     def points(self, present: Sequence[Point] = ()) -> npt.NDArray[np.float64]:
-        """All points in order, from the whole life, the recent past and now."""
-        joined = {int(point[0]): point for point in (*present, *self.long, *self.recent)}
-        return np.stack([joined[events] for events in sorted(joined)]) if joined else np.empty((0, self.width))
+        """All points in order, up to now."""
+        return self._rows([*self.kept, *present])
 
-    def to_state(self) -> tuple[int, bytes, bytes]:
-        long, recent = (b"".join(point.astype("<f8").tobytes() for point in part) for part in (self.long, self.recent))
-        return self.stride, long, recent
+    def _rows(self, points: list[Point]) -> npt.NDArray[np.float64]:
+        joined = {int(point[0]): point for point in reversed(points)}  # the present may have no events of its own
+        return np.stack([*joined.values()][::-1]) if joined else np.empty((0, self.width))
 
-    def restore(self, stride: int, long: bytes, recent: bytes) -> None:
-        self.stride = check_whole(stride, "stride")
-        for part, saved in ((self.long, long), (self.recent, recent)):
-            part[:] = [row.copy() for row in np.frombuffer(saved, "<f8").reshape(-1, self.width).astype(np.float64)]
-        self.last = float(self.recent[-1][1]) if self.recent else 0.0
+    def to_state(self) -> bytes:
+        return b"".join(point.astype("<f8").tobytes() for point in self.kept)
 
-    def last_point(self, names: tuple[str, ...], share_of: int, present: Sequence[Point]) -> dict[str, Any]:
-        """The state now, with the same names as the whole series."""
-        recent = [*self.recent, *present]
-        if present and self.recent and self.recent[-1][0] == present[0][0]:  # no events since the last point
-            recent.pop()
-        rows = np.stack(recent) if recent else np.empty((0, self.width))
-        columns = self._shown(rows, names, share_of, first=max(len(rows) - 1, 0))
-        rates = {
-            rate: {name: _last(column) for name, column in parts.items()}
-            for rate, parts in columns.pop("rates").items()
-        }
-        return {**{name: _last(column) for name, column in columns.items()}, "rates": rates}
+    def restore(self, saved: bytes) -> None:
+        self.kept = [*np.frombuffer(saved, "<f8").reshape(-1, self.width).astype(np.float64)]
 
     def as_json(
         self, names: tuple[str, ...], most: int, share_of: int, present: Sequence[Point], start: float = -math.inf
@@ -123,10 +106,9 @@ class Series:
         """A recall in a few points from a time on; None for a class that is not in the series."""
         if code >= self.classes:
             return None
-        joined = {int(point[0]): point for point in (*self.long[:: LONG // 128], *self.recent[::12], *present)}
-        rows = np.stack([point for _, point in sorted(joined.items())]) if joined else np.empty((0, self.width))
+        rows = self._rows([*self.kept[:: 1 + len(self.kept) // 200], *present])
         counts, right = rows[:, HEAD + self.classes + code], rows[:, HEAD + 3 * self.classes + code]
-        since = _since(counts, 0)
+        since = _since(counts, POOLED)
         n = _gained(counts, since)
         shown = np.flatnonzero((rows[:, 1] >= start) & (n >= LEAST))
         shown = (
@@ -139,9 +121,8 @@ class Series:
 
     def events_before(self, time: float) -> int:
         """The number of events before a time, as far as the points show."""
-        points = self.recent if self.recent and self.recent[0][1] <= time else self.long
-        place = bisect_right(points, time, key=lambda point: float(point[1]))
-        return int(points[place - 1][0]) if place else 0
+        place = bisect_right(self.kept, time, key=lambda point: float(point[1]))
+        return int(self.kept[place - 1][0]) if place else 0
 
     def _shown(
         self, rows: npt.NDArray[np.float64], names: tuple[str, ...], share_of: int, first: int = 0
@@ -152,15 +133,11 @@ class Series:
         for kind in (0, 1):
             for c in range(k):
                 counts, right = rows[:, HEAD + (kind + 1) * k + c], rows[:, HEAD + 3 * k + c]
-                since = _since(counts, first)
-                shares = [
-                    Share.of(ones, n)
-                    for ones, n in zip(_gained(right, since).tolist(), _gained(counts, since).tolist(), strict=True)
-                ]
+                shares = _shares(counts, right, POOLED, first)
                 baselines = rows[first:, HEAD + c].tolist() if kind == 0 else [math.nan] * len(shares)
                 baseline = [finite(value) for value in baselines]
                 rates[names[kind * classes + c]] = {**rate_columns(shares), "baseline": baseline}
-        since = _since(rows[:, 0], first)
+        since = _since(rows[:, 0], POOLED, first)
         events = np.maximum(_gained(rows[:, 0], since), 1)
         share = (
             _gained(rows[:, HEAD + k + share_of], since) / events if share_of < k else np.full(len(events), math.nan)
@@ -175,6 +152,71 @@ class Series:
         }
 
 
+class SegmentSeries:
+    """For each segment, how often each class was true, and correct when it was.
+
+    Attributes
+    ----------
+    counts : array of shape (segments, 2, classes)
+        Up to now.
+    moments : list
+        Earlier ones, each a time and the counts of the segments of then.
+    """
+
+    def __init__(self, classes: int) -> None:
+        self.classes = min(classes, SHOWN)
+        self.counts = np.zeros((0, 2, self.classes), np.int64)
+        self.moments: list[tuple[float, npt.NDArray[np.uint32]]] = []
+
+    def count(self, segments: npt.NDArray[np.int64], truths: Any, preds: Any, volumes: Any = None) -> None:
+        """Add events; one drawn for labelling counts for all it represents."""
+        weights = np.ones(truths.size, np.int64) if volumes is None else np.rint(volumes).astype(np.int64)
+        if (more := int(segments.max(initial=-1)) + 1 - len(self.counts)) > 0:
+            self.counts = np.concatenate([self.counts, np.zeros((more, 2, self.classes), np.int64)])
+        shown = truths < self.classes
+        correct = shown & (truths == preds)
+        np.add.at(self.counts, (segments[shown], 0, truths[shown]), weights[shown])
+        np.add.at(self.counts, (segments[correct], 1, truths[correct]), weights[correct])
+
+    def note(self, time: float) -> None:
+        """Keep a moment; when there are many, drop another."""
+        self.moments.append((time, self.counts.astype(np.uint32)))
+        if len(self.moments) > min(max(ROOM // max(self.counts.size * 4, 1), MOMENTS[0]), MOMENTS[1]):
+            del self.moments[most_crowded([moment for moment, _ in self.moments])]
+
+    def as_json(self, segment: int, names: tuple[str, ...], now: float) -> dict[str, Any]:
+        """The recalls of a segment at each moment and now, each over its latest observations."""
+        moments = [(time, counts[segment]) for time, counts in self.moments if segment < len(counts)]
+        if segment < len(self.counts):
+            moments.append((now, self.counts[segment]))
+        table = np.array([counts for _, counts in moments], np.int64).reshape(-1, 2, self.classes)
+        shares = [_shares(table[:, 0, code], table[:, 1, code], POOLED_OF_SEGMENT) for code in range(self.classes)]
+        return {
+            "time": [round(time, 3) for time, _ in moments],
+            "rates": {name: rate_columns(own) for name, own in zip(names, shares, strict=False)},
+        }
+
+    def to_state(self) -> tuple[list[Any], bytes]:
+        about = [[time, len(counts)] for time, counts in self.moments]
+        data = b"".join(counts.astype("<u4").tobytes() for _, counts in self.moments)
+        return [about, len(self.counts)], data + self.counts.astype("<i8").tobytes()
+
+    def restore(self, about: list[Any], data: bytes) -> None:
+        place, width = 0, 2 * self.classes
+        for time, size in about[0]:
+            table = np.frombuffer(data, "<u4", size * width, place).astype(np.uint32)
+            self.moments.append((float(time), table.reshape(size, 2, self.classes)))
+            place += 4 * size * width
+        self.counts = np.frombuffer(data, "<i8", -1, place).astype(np.int64).reshape(about[1], 2, self.classes)
+
+
+def most_crowded(times: list[float]) -> int:
+    """The point to drop. Gaps grow with the root of their age, so there are many recent points and enough old ones."""
+    moments = np.array(times)
+    ages = np.maximum(moments[-1] - moments[1:-1], 1.0)
+    return 1 + int(((moments[2:] - moments[:-2]) / np.sqrt(ages)).argmin())
+
+
 def rate_columns(shares: list[Share]) -> dict[str, list[float | None]]:
     """A rate with its interval, column by column; the first few observations would only draw a spike."""
     return {
@@ -183,16 +225,19 @@ def rate_columns(shares: list[Share]) -> dict[str, list[float | None]]:
     }
 
 
-def _since(counts: npt.NDArray[np.float64], first: int) -> npt.NDArray[np.int64]:
-    """For each point from `first` on, the latest one that has `POOLED` observations less; -1 is the beginning."""
-    enough = np.searchsorted(counts, counts[first:] - POOLED, side="right") - 1
+def _shares(counts: Counts, right: Counts, pooled: int, first: int = 0) -> list[Share]:
+    """At each point from `first` on, the rate over the latest `pooled` observations or more."""
+    since = _since(counts, pooled, first)
+    n, ones = (_gained(column, since).tolist() for column in (counts, right))
+    return [Share.of(k, size) for k, size in zip(ones, n, strict=True)]
+
+
+def _since(counts: Counts, pooled: int, first: int = 0) -> npt.NDArray[np.int64]:
+    """For each point from `first` on, the latest one that has `pooled` observations less; -1 is the beginning."""
+    enough = np.searchsorted(counts, counts[first:] - pooled, side="right") - 1
     return np.minimum(enough, np.arange(first, counts.size) - 1)
 
 
-def _gained(counts: npt.NDArray[np.float64], since: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    before: npt.NDArray[np.float64] = np.concatenate([counts, [0.0]])[since]
-    return counts[counts.size - since.size :] - before
-
-
-def _last(column: list[Any]) -> Any:
-    return column[-1] if column else None
+def _gained(counts: Counts, since: npt.NDArray[np.int64]) -> Counts:
+    before = np.concatenate([counts, [0]])[since]
+    return np.asarray(counts[counts.size - since.size :] - before)

@@ -6,13 +6,23 @@ import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
 import msgspec
 
 from fourrates.events.rows import InputError
 
 PREFIX = "FOURRATES_SERVE_"
+VARIABLES = [
+    "keep_events",
+    "snapshot_bytes",
+    "alert_interval",
+    "public_url",
+    "runbook_url",
+    "otlp",
+    "origins",
+    "log_level",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +36,21 @@ class Settings:
     max_monitors: int = 1_000
     max_segments: int = 10_000  # in each monitor
     max_waiting: int = 10_000_000  # predictions of a monitor that wait for their label, and ids that are remembered
-    keep_events: int = 50_000  # latest events of a monitor kept in the journal, so that a drift can name its examples
+    keep_events: Annotated[int, msgspec.Meta(ge=0)] = (
+        50_000  # latest events of a monitor kept in the journal, so that a drift can name its examples
+    )
     keep_keys: float = 3 * 86_400.0  # seconds for which an idempotency key is remembered
-    snapshot_bytes: int = 32 << 20  # a monitor is saved when its journal is larger than this and twice its snapshot
+    snapshot_bytes: Annotated[int, msgspec.Meta(ge=1)] = (
+        32 << 20
+    )  # a monitor is saved when its journal is larger than this and twice its snapshot
     group_size: int = 512  # requests in one transaction
-    alert_interval: float = 60.0  # seconds between two notifications about a monitor
+    alert_interval: Annotated[float, msgspec.Meta(ge=0)] = 60.0  # seconds between two notifications about a monitor
     public_url: str | None = None  # of the page as people reach it, for the links of alerts
     runbook_url: str | None = None  # alerts link to it; {monitor} in it is the name of the monitor
     token_required: bool | None = None  # None for "unless `host` is a loopback address"
     origins: tuple[str, ...] = ()  # that a browser may call from (CORS)
-    log_level: str = "info"
-    otlp: str | None = None  # where a collector of OpenTelemetry listens, http://127.0.0.1:4318
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    otlp: str | None = None  # the address of a collector of OpenTelemetry, http://127.0.0.1:4318
     topics: tuple[str, ...] = ()  # kafka://broker:9092/topic?monitor=name, read besides requests
 
     @property
@@ -51,26 +65,14 @@ class Settings:
             return self.host == "localhost"
 
 
-class FromEnvironment(msgspec.Struct, omit_defaults=True):
-    """Settings that are read from the environment, FOURRATES_SERVE_ALERT_INTERVAL and so on; unset ones are None."""
-
-    keep_events: Annotated[int, msgspec.Meta(ge=0)] | None = None
-    snapshot_bytes: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    alert_interval: Annotated[float, msgspec.Meta(ge=0)] | None = None
-    public_url: str | None = None
-    runbook_url: str | None = None
-    otlp: str | None = None
-    origins: str | None = None  # with blanks between them
-    log_level: Literal["debug", "info", "warning", "error"] | None = None
-
-
 def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     """The settings that are in the environment, by name; an InputError names a wrong one."""
     found: dict[str, Any] = {}
-    for name in FromEnvironment.__struct_fields__:
+    kinds = get_type_hints(Settings, include_extras=True)
+    for name in VARIABLES:
         if text := environment.get(PREFIX + name.upper()):
             try:
-                found |= msgspec.to_builtins(msgspec.convert({name: text}, FromEnvironment, strict=False))
+                found[name] = msgspec.convert(text.split() if name == "origins" else text, kinds[name], strict=False)
             except msgspec.ValidationError as error:
-                raise InputError(f"{PREFIX}{name.upper()}={text!r:.200}: {str(error).partition(' - ')[0]}") from None
-    return found | ({"origins": tuple(found["origins"].split())} if "origins" in found else {})
+                raise InputError(f"{PREFIX}{name.upper()}={text!r:.200}: {error}") from None
+    return found

@@ -28,7 +28,7 @@ FORM = re.compile(r"frt_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 FRESH = 1.0  # seconds for which a file that was read is believed
 MOST_CACHED = 1_000
 LARGEST = 1 << 16  # bytes of a file
-NOBODY = bytes(32)  # compared with where there is no such token, so that both take the same time
+NOBODY = bytes(32)  # compared with if there is no such token, so that both take the same time
 
 
 class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -36,7 +36,7 @@ class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     id: str  # names it, in lists and logs
     name: str  # whose it is, for people
-    scopes: tuple[Scope, ...]  # what it allows; admin includes the others
+    scopes: tuple[Scope, ...]  # the permissions; admin includes the others
     monitors: tuple[str, ...] = ()  # those it is good for; empty for all
     created: float
     expires: float | None = None
@@ -103,7 +103,7 @@ class Tokens:
         return f"frt_{token.id}_{base64.urlsafe_b64encode(secret).decode().rstrip('=')}", token
 
     def _give_to_server(self, path: Path) -> None:
-        """What root makes is for the user that the server runs as, whose the folder is."""
+        """Files made by root are for the user that the server runs as, whose the folder is."""
         if hasattr(os, "geteuid") and os.geteuid() == 0:
             owner = self.folder.parent.stat()
             for made in (self.folder, path):

@@ -12,10 +12,11 @@ import msgspec
 import numpy as np
 
 from fourrates.alerts.payload import stable_id
-from fourrates.alerts.text import plain
-from fourrates.findings import Drift, Finding, RateChange, RateState, Shift
-from fourrates.plain import finite, share_record, state_record
+from fourrates.alerts.text import defused, segment_in_words
+from fourrates.findings import Finding, RateState
+from fourrates.plain import finding_record, finite, state_record, to_json
 from fourrates.serve.bodies import segment_name
+from fourrates.serve.errors import ApiError
 from fourrates.serve.monitor import Monitor, row_of, seconds_of
 from fourrates.watch.now import OpenDrift, harm
 
@@ -23,13 +24,6 @@ HOUR, DAY = 3_600.0, 86_400.0
 Q = 0.05  # the share of segments named in error
 CARRIED = 0.6  # of the harm, and of the events; segments with this much of the harm and no more of the events
 OPEN = 20  # open drifts in a summary
-TITLES = {
-    "drift": "drift",
-    "confirmation": "drift confirmed",
-    "withdrawal": "drift withdrawn, the events since the alarm do not bear it out,",
-    "improvement": "improvement, not back at normal,",
-    "acceptance": "new level accepted as normal",
-}
 
 
 def iso(time: float | None) -> str | None:
@@ -76,7 +70,7 @@ def summary(monitor: Monitor, name: str, now: float) -> dict[str, Any]:
         "drifted_segments": drifted_segments(monitor),
         "open": open_json(monitor),
         "worst": worst(monitor),
-        "label_delay": monitor.label_delay.seconds,
+        "label_delay": monitor.label_delay,
         "last_event": iso(monitor.last_time),
         "deployments": [
             {"version": one.version, "time": iso(seconds_of(one.time)), "event": one.event, "serves": one.serves}
@@ -93,7 +87,7 @@ def open_json(monitor: Monitor) -> list[dict[str, Any]]:
     """The open drifts, overall first, then the worst, each with its current rates."""
     shown = []
     for opened in monitor.watch.now().open[:OPEN]:
-        drift = monitor.of_monitor(opened.drift)
+        drift = monitor.of_monitor(opened.leading)
         shown.append(
             {
                 "segment": segment_json(monitor, drift.segment),
@@ -175,7 +169,8 @@ def detail(monitor: Monitor, counts: dict[str, int]) -> dict[str, Any]:
         "mix": {str(label): finite(float(mix[code])) for code, label in enumerate(monitor.labels.values)},
         "confusion": monitor.confusion.tolist(),
         "shift": monitor.shift,
-        "counts": {**monitor.join.counts, **counts},
+        "label_warning": monitor.join.delays.sentence(monitor.labels.values, 1.0),
+        "counts": {**monitor.join.counts, **counts, "to_label": len(monitor.to_label.waiting)},
     }
 
 
@@ -204,7 +199,7 @@ def rates(monitor: Monitor) -> dict[str, Any]:
             "lower": finite(interval.lower) if interval else None,
             "upper": finite(interval.upper) if interval else None,
             "n": state.n,
-            "baseline": share_record(state.baseline),
+            "baseline": to_json(state.baseline),
             "evidence": finite(state.evidence),
             "dispersion": finite(state.dispersion),
             **state_record(state),
@@ -261,75 +256,47 @@ def segments(
     return {"segments": shown, "total": len(order)}
 
 
-def finding(monitor: Monitor, name: str, uid: str, finding: Finding) -> dict[str, Any]:
-    """A finding, as JSON has it; `confusion_before` and `confusion_after` are for the caller to fill in."""
-    segment = segment_json(monitor, finding.segment)
-    named = [f"{k}={v}" for k, v in (segment or {}).items()]
-    named += [] if finding.version is None else [f"version {finding.version}"]
-    where = f" ({', '.join(named)})" if named else ""
-    kind = finding.kind
-    if isinstance(finding, Shift):
-        text = f"class-mix shift: positives {finding.before.value:.1%} to {finding.after.value:.1%}"
-        changes: list[dict[str, Any]] = []
-    else:
-        text = sentence(finding, monitor.has_reference(finding.segment))
-        changes = [
-            {
-                "rate": change.rate,
-                "direction": change.direction,
-                "before": share_record(change.before),
-                "after": share_record(change.after),
-                "evidence": finite(change.statistic),
-            }
-            for change in finding.changes
-        ]
-    drift = finding if isinstance(finding, Drift) else None
+def to_label(monitor: Monitor, after: int, limit: int) -> dict[str, Any]:
+    if monitor.drawing is None:
+        raise ApiError(409, "no_label_plan", "this monitor has no `label_plan`, so it draws nothing to label")
+    waiting = monitor.labels_to_ask()
+    drawn = waiting.after(after, limit)
+    names = [*monitor.segments]
     return {
-        # The monitor's event number, since those of a segment restart at 0 after a reset.
-        "id": stable_id(uid, kind, msgspec.json.encode([segment, finding.version]).decode(), row_of(finding))[:24],
-        "kind": kind,
+        "to_label": [
+            {
+                "number": one.number,
+                "id": one.id,
+                "pred": monitor.labels.values[one.pred],
+                "segment": None if one.segment is None else segment_json(monitor, names[one.segment]),
+                "time": iso(one.time),
+            }
+            for one in drawn
+        ],
+        "next": drawn[-1].number if drawn else after,
+        "drawn": waiting.drawn,
+        "labelled": waiting.labelled,
+        "waiting": len(waiting.waiting),
+    }
+
+
+def finding(monitor: Monitor, name: str, uid: str, finding: Finding) -> dict[str, Any]:
+    """A finding as the command line and alerts have it, with its segment by column and where to find it again."""
+    segment = segment_json(monitor, finding.segment)
+    where = [
+        *([segment_in_words(segment)] if segment else []),
+        *([f"version {finding.version}"] * bool(finding.version)),
+    ]
+    # The monitor's event number, since those of a segment restart at 0 after a reset.
+    facts = msgspec.json.encode([segment, finding.version]).decode(), row_of(finding)
+    return {
+        **finding_record(finding, utc=True),
+        "id": stable_id(uid, finding.kind, *facts)[:24],
         "monitor": name,
         "segment": segment,
-        "version": finding.version,
-        "at": finding.at,
-        "drift": None if finding.about is None else finding.about.at,
         "closes": finding.closes,
-        "since": drift.since if drift is not None else finding.started if kind == "shift" else None,
-        "started": finding.started,
-        "started_between": None if finding.started_between is None else list(finding.started_between),
-        "time": iso(seconds_of(finding.time)),
-        "started_time": iso(seconds_of(finding.started_time)),
-        "changes": changes,
-        "confusion": drift.confusion if drift is not None and len(drift.confusion) <= 64 else None,
-        "confusion_before": None,
-        "confusion_after": None,
-        "text": f"{plain(f'{name}{where}')}: {text}",
+        "text": defused(f"{', '.join([name, *where])}: {finding}".replace("->", "→")),
         "acknowledged": None,
         "acknowledged_by": None,
         "note": None,
     }
-
-
-def sentence(finding: Finding, has_reference: bool) -> str:
-    title = TITLES.get(finding.kind) or f"back {'at the reference' if has_reference else 'where it was'}"
-    notes = []
-    if isinstance(finding, Drift):
-        title = f"further {title}" if finding.further else title
-        notes += [] if finding.shift is None else [finding.shift.shares]
-        notes += [] if finding.normal_known else ["too few events before it to know normal: this is normal from now on"]
-    elif finding.kind == "recovery" and not finding.closes:
-        notes.append("other rates are still away")
-    new_level = isinstance(finding, Drift) or finding.kind in ("recovery", "improvement")
-    started = f", started about event {finding.started:,}" if new_level and finding.started is not None else ""
-    moved = [_move(change, new_level) for change in finding.changes[:8]]
-    return f"{title} at event {finding.at:,}{started}: {'; '.join(moved + notes)}"
-
-
-def _move(change: RateChange, new_level: bool) -> str:
-    rate = plain(change.rate)
-    if not (change.before and change.after):
-        return f"{rate} {'fell' if change.direction == 'down' else 'rose'}"
-    if not new_level:
-        now = f"{change.after} since" if change.after.n else "not observed since"
-        return f"{rate} was {change.before} before the alarm, {now}"
-    return f"{rate} {'fell' if change.direction == 'down' else 'rose'} from {change.before} to {change.after}"

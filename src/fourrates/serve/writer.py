@@ -35,13 +35,13 @@ from fourrates.serve.store import Group, JournalRow, KeyRow, RejectedRow, Source
 
 log = logging.getLogger("fourrates.serve")
 Result = TypeVar("Result")
-IDLE = 0.25  # seconds between looks at what else there is to do
+IDLE = 0.25  # seconds between looks for other work
 SHORTEST, LONGEST = 0.001, 0.02  # seconds to wait for the number of requests of last time
 JOINED = 1 << 16  # rows of requests that are taken as one batch
 KEEP_REJECTED = 1_000  # rejected rows that are kept, for each monitor
 FORGET = 3_600.0  # seconds between two clearances of old keys
 AGAIN = 10.0  # seconds after which a snapshot that failed is tried again
-FAILPOINT = os.environ.get("FOURRATES_FAILPOINT", "")  # "committed:17": die after the 17th commit, before its answers
+FAILPOINT = os.environ.get("FOURRATES_FAILPOINT", "")  # "committed:17" dies after the 17th commit, before answers
 
 
 @dataclass(slots=True)
@@ -55,7 +55,7 @@ class Ingest:
     key: bytes | None
     digest: bytes
     answer: asyncio.Future[bytes]
-    source: SourceRow | None = None  # where to resume after it
+    source: SourceRow | None = None  # the place to resume from after it
 
 
 @dataclass(slots=True)
@@ -74,7 +74,7 @@ class _Commit:
     findings: list[tuple[Live, StoredFinding]] = field(default_factory=list)
 
 
-Published = Callable[[list[str], list[dict[str, Any]]], None]
+Published = Callable[[set[str], bool], None]
 Answer = tuple[asyncio.Future[Any], Any]  # who waits, and a result or an exception for them
 
 
@@ -85,8 +85,8 @@ class _Refused(Exception):
 class Writer:
     """The writer thread.
 
-    `published` is called in the event loop after a commit, with the names of the changed monitors and the findings;
-    `clock` has the time at which batches are received.
+    `published` is called in the event loop after a commit, with the names of the changed monitors and whether there are
+    findings; `clock` has the time at which batches are received.
     """
 
     def __init__(self, registry: Registry, published: Published, clock: Clock | None = None) -> None:
@@ -106,7 +106,6 @@ class Writer:
         self._to_trim: dict[int, Live] = {}  # monitors with too many rejected rows
         self._refused: tuple[float, str] | None = None  # when a group could last not be written, and why
         self.commits = self.batches = 0
-        self.on_findings: Callable[[], None] | None = None  # called after findings were committed
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -215,8 +214,8 @@ class Writer:
     def _do(self, jobs: list[Ingest | Ask]) -> None:
         """Process a group in order, and answer everybody in one call."""
         answers: list[Answer] = []
-        changed: dict[str, None] = {}
-        findings: list[dict[str, Any]] = []
+        changed: set[str] = set()
+        found = False
         for is_ask, some in groupby(jobs, lambda job: isinstance(job, Ask)):
             if is_ask:
                 answers += [self._answer(job) for job in some if isinstance(job, Ask)]
@@ -225,8 +224,9 @@ class Writer:
             while left:
                 commit, left = self._take(left)
                 answers += commit.answers
-                changed |= dict.fromkeys(live.name for live in commit.touched.values())
-                findings += self._count(commit)
+                changed |= {live.name for live in commit.touched.values()}
+                found |= bool(commit.findings)
+                self._count(commit)
 
         def wake() -> None:
             for answer, result in answers:
@@ -238,13 +238,11 @@ class Writer:
                     answer.set_result(result)
             self._finish(len(jobs))
             if changed:
-                self._published([*changed], findings)
+                self._published(changed, found)
 
         assert self._loop is not None
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(wake)
-        if findings and self.on_findings is not None:
-            self.on_findings()
 
     def _answer(self, job: Ask) -> Answer:
         try:
@@ -374,22 +372,19 @@ class Writer:
         if job.source is not None:
             commit.group.sources.append(job.source)
 
-    def _count(self, commit: _Commit) -> list[dict[str, Any]]:
-        """The findings of a commit as JSON has them, once they and the rejected rows are counted for summaries."""
-        findings = []
+    def _count(self, commit: _Commit) -> None:
+        """Count the findings and rejected rows of a commit, for summaries."""
         for live, finding in commit.findings:
             body = finding_json(finding)
             live.last_finding = body
             if finding.kind == "drift" and body["segment"] is None:
                 live.drift = body
             live.drifts += finding.kind == "drift"
-            findings.append(body)
         for row in commit.group.rejected:
             live = commit.touched[row.monitor]
             live.rejected += 1
             if live.rejected > 2 * KEEP_REJECTED:
                 self._to_trim[row.monitor] = live
-        return findings
 
     def _mend(self) -> None:
         """Restore monitors whose last write failed; all of them, if another server has written meanwhile."""
@@ -462,13 +457,13 @@ def _answered(job: Ingest, commit: _Commit, known: dict[bytes, tuple[bytes, byte
     if digest == job.digest:
         commit.answers.append((job.answer, answer))
     else:
-        problem = "this Idempotency-Key came with another body before"
+        problem = "this Idempotency-Key had another body before"
         commit.answers.append((job.answer, ApiError(422, "key_reused", problem, {"header": "Idempotency-Key"})))
     return True
 
 
 def _failpoint(name: str, count: int) -> None:
-    """Die here if a test asks for it: on disk but not answered, which chance hardly ever produces."""
+    """Die here if a test asks for it, with all on disk but not answered, which chance hardly ever produces."""
     where, _, number = FAILPOINT.partition(":")
     if where == name and int(number) == count:
         os.kill(os.getpid(), signal.SIGKILL if hasattr(signal, "SIGKILL") else signal.SIGTERM)

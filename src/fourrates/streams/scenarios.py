@@ -1,4 +1,4 @@
-"""Pairs drawn from one confusion matrix, then from another: the paper's six scenarios, and any of your own."""
+"""Pairs drawn from one confusion matrix, then from another, as in the paper's six scenarios or any of yours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watch batches of events, overall or by segment: findings, and the rates now."""
+"""Watch batches of events, overall or by segment, for findings and the rates now."""
 
 from fourrates.watch.now import Deployment, Now, OpenDrift
 from fourrates.watch.segments import MAX_SEGMENTS

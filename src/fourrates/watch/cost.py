@@ -1,4 +1,4 @@
-"""The daily cost of a drift: its errors beyond normal, each at its price."""
+"""The daily cost of a drift, its errors beyond normal, each at its price."""
 
 from __future__ import annotations
 
@@ -50,14 +50,7 @@ def rounded(number: float) -> float:
 
 
 def prices(cost: Mapping[Any, float], labels: Sequence[Hashable]) -> dict[str, float]:
-    """Prices of errors, by the recall they lower.
-
-    Parameters
-    ----------
-    cost : mapping
-        From "miss" and "false alarm", or from true classes, to the price of an error.
-    labels : sequence
-        The classes.
+    """Prices of errors, given for "miss" and "false alarm" or for true classes, by the recall they lower.
 
     Examples
     --------
@@ -86,20 +79,10 @@ def extra_cost(
     events: Mapping[str, float],
     since: np.timedelta64 | None,
 ) -> ExtraCost | None:
-    """The extra cost of a drift since its alarm; None while the rates now are not known.
+    """The extra cost of a drift since its alarm, from the rates away from normal; None while these are not known.
 
-    Each rate, now and normal, is uncertain by its own interval; these are combined by squares (Newcombe 1998).
-
-    Parameters
-    ----------
-    rates : mapping from names to RateState
-        Those that are away from normal.
-    price : mapping
-        As :func:`prices` makes them.
-    events : mapping from names to numbers
-        By recall, the events of its class since the alarm.
-    since : timedelta64 or None
-        Time since the alarm.
+    `events` are, by recall, those of its class since the alarm, `since` the time since then. Each rate, now and normal,
+    is uncertain by its own interval; these are combined by squares (Newcombe 1998).
     """
     value = below = above = 0.0
     for rate, state in rates.items():

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from fourrates.watch import Watch
 
 LOOKED_AT = 1_000  # segments of many
-TOLD = 1.5  # dispersion worth a sentence: some 2 % of independent streams reach it
+TOLD = 1.5  # dispersion worth a sentence; some 2 % of independent streams reach it
 
 
 def dispersions(watch: Watch) -> dict[str, float]:
@@ -25,7 +25,7 @@ def dispersions(watch: Watch) -> dict[str, float]:
 def dispersion_of(streams: Iterable[Mapping[str, RateState]]) -> dict[str, float]:
     """The dispersion over the rates of some streams."""
     events: dict[str, float] = {}
-    worth: dict[str, float] = {}  # events divided by dispersion: as informative as that number of independent ones
+    worth: dict[str, float] = {}  # events divided by dispersion, as informative as that number of independent ones
     for rates in streams:
         for rate, state in rates.items():
             if state.dispersion is not None and state.n:
@@ -34,19 +34,17 @@ def dispersion_of(streams: Iterable[Mapping[str, RateState]]) -> dict[str, float
     return {rate: events[rate] / worth[rate] for rate in events}
 
 
-def in_words(found: Mapping[str, float]) -> str | None:
+def in_words(found: Mapping[str, float], drifted: bool) -> str | None:
     """Explain dispersion for the rate with most of it; None if it is not worth mentioning.
 
-    Examples
-    --------
-    >>> from fourrates.watch.dispersion import in_words
-    >>> in_words({"tnr": 1.2, "tpr": 4.3})
-    'your events are correlated: 100 of them tell as much as 23 independent ones (for tpr; for tnr 83)'
-    >>> in_words({"tnr": 1.0, "tpr": 1.0})
+    A drift in the same data makes errors vary too.
     """
     most = max(found, key=lambda rate: found[rate], default=None)
     if most is None or found[most] < TOLD:
         return None
     others = ", ".join(f"for {rate} {100 / one:.0f}" for rate, one in found.items() if rate != most)
     aside = f" (for {most}; {others})" if 0 < len(found) - 1 <= 3 else f" (for {most})"
-    return f"your events are correlated: 100 of them tell as much as {100 / found[most]:.0f} independent ones{aside}"
+    worth = f"{100 / found[most]:.0f} independent ones{aside}"
+    if drifted:
+        return f"errors vary more than independent ones, perhaps because of the drift: 100 events count as {worth}"
+    return f"your events are correlated: 100 of them are worth only {worth}"

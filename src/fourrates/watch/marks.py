@@ -1,7 +1,7 @@
 """Times and rows of a stream's events, remembered more coarsely the older they are.
 
 A drift is found some time after it started, perhaps in an earlier batch, file or night. Marks answer "when was event
-27,975?" wherever the input was cut: they lie at fixed event numbers, so the answer never depends on the cuts.
+27,975?" wherever the input was cut. They lie at fixed event numbers, so the answer never depends on the cuts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Integers = npt.NDArray[np.int64]
 
 FINEST = 3  # the marks of the finest level are 2^3 events apart
-KEPT = 16  # marks of each level: an event's place is known to within a sixteenth to an eighth of its age
+KEPT = 16  # marks of each level, so an event's place is known to within a sixteenth to an eighth of its age
 MARKED = 5_000  # segments that have marks; each takes up to 5 kB
 UNKNOWN = np.iinfo(np.int64).min  # NaT among times
 
@@ -33,7 +33,7 @@ class Marks:
     def note(
         self, streams: Integers, events: Integers, times: npt.NDArray[np.datetime64] | None, rows: Integers
     ) -> None:
-        """Store events that :func:`is_marked`: their streams, their numbers there, times if known, and rows."""
+        """Store events that :func:`is_marked`, by their streams, their numbers there, times if known, and rows."""
         if not streams.size:
             return
         values = np.stack([np.full(streams.size, UNKNOWN) if times is None else _whole(times), rows])
@@ -77,12 +77,12 @@ class Marks:
         return found[1] + found[3]
 
     def _mark(self, stream: int, event: int | None, end: int) -> tuple[int, int, int, int, int] | None:
-        """The last mark before an event: its time and row, the time of the next, events since it and between them."""
+        """The last mark before an event, its time and row, the time of the next, events since it and between them."""
         if event is None or stream >= self._kept.shape[1]:
             return None
         for level in range(self._kept.shape[2]):
             at, last = event >> (FINEST + level), (end - 1) >> (FINEST + level)
-            if last - KEPT < at <= last:  # earlier ones are overwritten: use a coarser level
+            if last - KEPT < at <= last:  # earlier ones are overwritten; use a coarser level
                 times, rows = self._kept[:, stream, level]
                 following = int(times[(at + 1) % KEPT]) if at < last else UNKNOWN
                 span = 1 << (FINEST + level)
@@ -107,7 +107,7 @@ class Marks:
 
 
 def is_marked(streams: Any, events: Any) -> Any:
-    """Which events are remembered: every eighth, of the first streams."""
+    """Which events are remembered, every eighth of the first streams."""
     return (events & ((1 << FINEST) - 1) == 0) & (streams < MARKED)
 
 

@@ -1,10 +1,10 @@
-"""The current status: open drifts, and each rate since its alarm."""
+"""The current status, with open drifts and each rate since its alarm."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,18 +13,40 @@ from fourrates.findings import CLASSES, Direction, Drift, RateState, Share, Stat
 from fourrates.watch.cost import ExtraCost
 
 NAMED = 2  # rates in a sentence
+SUPPORTED = 1 / 4  # of the evidence of an alarm; with 1 a third of the budget is used, with 1/4 what one pass uses
 QUOTED = 15  # observations from which the interval of a moved rate is quoted
 
 
 def several(number: int, noun: str) -> str:
-    """A number of things."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    """A number of things.
+
+    Examples
+    --------
+    >>> from fourrates.watch.now import several
+    >>> several(1, "drift"), several(2000, "recovery")
+    ('1 drift', '2,000 recoveries')
+    """
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
 
 
 def rate_in_words(rate: str) -> str:
     """A rate in a sentence."""
     kind, _, label = rate.partition(":")
     return shortened(f"{kind} of {label}" if label else rate)
+
+
+class Move(NamedTuple):
+    """When and where one rate moved away from normal: found at event `at`, as a finding has the rest."""
+
+    direction: Direction
+    at: int
+    started: int | None
+    time: np.datetime64 | None
+    started_time: np.datetime64 | None
+    source: str | None
+    row: int | None
+    started_row: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +61,14 @@ class OpenDrift:
         The rates away from normal, each with `normal` and `now`, the rate since the alarm.
     cost : ExtraCost or None
         Its cost, if prices of errors were given.
+    moves : mapping from names to Move
+        When each rate moved, as rates may join a drift that is open.
     """
 
     drift: Drift
     rates: Mapping[str, RateState]
     cost: ExtraCost | None = None
+    moves: Mapping[str, Move] = field(default_factory=dict)
 
     @property
     def segment(self) -> str | None:
@@ -56,30 +81,52 @@ class OpenDrift:
         return any(state.state in ("confirmed", "recovering") for state in self.rates.values())
 
     @property
+    def supported(self) -> bool:
+        """Whether the drift is confirmed, or the evidence at the last event is still a quarter of the alarm's."""
+        return self.confirmed or any((state.support or 0) >= SUPPORTED for state in self.rates.values())
+
+    @property
     def harm(self) -> float:
         """Events since the alarm that normal would have had right; open drifts are ranked by this."""
         return sum(map(harm, self.rates.values()))
 
     @property
     def directions(self) -> dict[str, Direction]:
-        """The direction of each rate that raised the alarm."""
-        return {change.rate: change.direction for change in self.drift.changes}
+        """The direction of each rate that raised an alarm."""
+        opening = {change.rate: change.direction for change in self.drift.changes}
+        return opening | {rate: move.direction for rate, move in self.moves.items()}
+
+    @property
+    def worst_first(self) -> dict[str, RateState]:
+        """The rates away from normal, the most harmful first."""
+        return dict(sorted(self.rates.items(), key=lambda one: -harm(one[1])))
+
+    @property
+    def leading(self) -> Drift:
+        """The drift with the place and the start of the move of its most harmful rate, which may have joined later."""
+        move = self.moves.get(next(iter(self.worst_first), ""))
+        if move is None or move.at == self.drift.at:
+            return self.drift
+        place = move._asdict()
+        del place["direction"]
+        return replace(self.drift, started_between=None, **place)
 
     def rates_in_words(self) -> str:
-        """The rates away from normal, the most harmful first: now, with its interval, and normal."""
-        listed = sorted(self.rates.items(), key=lambda one: -harm(one[1]))
+        """The rates away from normal, the most harmful first. Now, with its interval, and normal."""
+        listed = [*self.worst_first.items()]
         words = [_in_words(rate, state, self.directions.get(rate)) for rate, state in listed[:NAMED]]
         more = f" and {several(len(listed) - NAMED, 'rate')} more" if len(listed) > NAMED else ""
         return " and ".join(words) + more
 
     @property
     def since(self) -> str:
-        """When it started, in words."""
-        if self.drift.started_time is not None:
-            return f"since about {minute(self.drift.started_time)}"
-        if self.drift.started is not None:
-            return f"since about event {self.drift.started:,}"
-        return f"found at event {self.drift.at:,}"
+        """When its most harmful rate moved, in words."""
+        drift = self.leading
+        if drift.started_time is not None:
+            return f"since about {minute(drift.started_time)}"
+        if drift.started is not None:
+            return f"since about event {drift.started:,}"
+        return f"found at event {drift.at:,}"
 
     def __str__(self) -> str:
         where = "" if (name := self.drift.where) is None else f"{shortened(name)}: "
@@ -119,7 +166,7 @@ class Now:
     status : {"stable", "warning", "drifted"}
         "drifted" while a drift is open somewhere.
     open : tuple of OpenDrift
-        The open drifts: the overall stream first, then confirmed ones, then by harm.
+        The open drifts, the overall stream first, then confirmed ones, then by harm.
     rates : mapping from names to RateState
         The rates of the overall stream; empty if there are segments only.
     warned : int
@@ -151,7 +198,7 @@ class Now:
     def together(cls, parts: Mapping[str, Now]) -> Now:
         """The status of several watches by name; one without segments becomes a segment of its name."""
         named = [
-            OpenDrift(replace(drift.drift, segment=drift.segment or name), drift.rates, drift.cost)
+            replace(drift, drift=replace(drift.drift, segment=drift.segment or name))
             for name, now in parts.items()
             for drift in now.open
         ]
@@ -174,13 +221,13 @@ class Now:
 
     @property
     def unknown(self) -> bool:
-        """Whether the status is unknown: no recall of the overall stream has enough observations."""
+        """Whether the status is unknown, as no recall of the overall stream has enough observations."""
         recalls = [state for state in self.rates.values() if state.normal is not None]
         known = any(state.now is not None and state.now.n >= state.enough for state in recalls)
         return self.status == "stable" and self.holds and bool(recalls) and not known
 
     def headline(self) -> tuple[str, str]:
-        """The status: a word or two, and an explanation."""
+        """The status in a word or two, and an explanation."""
         if self.open:
             worst = self.open[0]
             if self.segments is None:
@@ -193,7 +240,7 @@ class Now:
             return count, ("most of all " if len(inside) > 1 else "") + str(worst)
         if self.warned:
             where = "" if self.segments is None else f" in {self.warned:,} of {several(self.segments, 'segment')}"
-            return "Warning", f"no drift yet, but a rate is close to one{where}"
+            return "Warning", f"no drift yet, but a rate is close to an alarm{where}"
         if not self.holds:
             return "", ""
         if self.segments is not None and not self.rates:
@@ -222,13 +269,26 @@ class Now:
                     "confirmed": drift.confirmed,
                     "harm": round(drift.harm, 1),
                     **({} if drift.cost is None else {"cost": drift.cost.to_dict()}),
-                    "now": {rate: state_record(state) for rate, state in drift.rates.items()},
+                    "now": {
+                        rate: {**state_record(state), **_move_record(drift.moves.get(rate), utc)}
+                        for rate, state in drift.rates.items()
+                    },
                 }
                 for drift in self.open
             ],
             "now": {rate: state_record(state) for rate, state in self.rates.items()},
             **({"deployments": deployed} if deployed else {}),
         }
+
+
+def _move_record(move: Move | None, utc: bool) -> dict[str, Any]:
+    """The start of a rate's move for JSON, without what is not known."""
+    from fourrates.plain import moment
+
+    if move is None:
+        return {}
+    record = {"started": move.started, "started_time": moment(move.started_time, utc), "started_row": move.started_row}
+    return {name: value for name, value in record.items() if value is not None}
 
 
 def harm(state: RateState) -> float:
@@ -239,7 +299,7 @@ def harm(state: RateState) -> float:
 
 
 def _in_words(rate: str, state: RateState, direction: Direction | None = None) -> str:
-    """A rate: now, with its interval, and normal; until it is known, the direction of its move."""
+    """A rate now, with its interval, and normal; until it is known, the direction of its move."""
     normal = "" if state.normal is None or not state.normal.n else f"normal {state.normal.value:.3f}"
     now = state.now
     if now is None or not now.n or now.n < state.enough:
@@ -249,10 +309,9 @@ def _in_words(rate: str, state: RateState, direction: Direction | None = None) -
             aside = f"{count} needed; {normal}" if normal else f"{count} needed"
             return f"{rate_in_words(rate)} {verb} to between {now.lower:.3f} and {now.upper:.3f} ({aside})"
         moved = {"down": " fell, by how much is", "up": " rose, by how much is", None: " is"}[direction]
-        known = f"{moved} not yet known: {count}"
-    else:
-        return f"{rate_in_words(rate)} {share(now, normal)}"
-    return f"{rate_in_words(rate)}{known}" + (f" ({normal})" if normal else "")
+        aside = f"{count}; {normal}" if normal else count
+        return f"{rate_in_words(rate)}{moved} not yet known ({aside})"
+    return f"{rate_in_words(rate)} {share(now, normal)}"
 
 
 def share(share: Share, aside: str = "") -> str:

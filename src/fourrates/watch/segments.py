@@ -1,4 +1,4 @@
-"""The segments of a watch by name: a bank of them, or a detector for each; and their state.
+"""The segments of a watch by name, a bank of them or a detector for each; and their state.
 
 Many segments of FourRates or LFR are a :class:`~fourrates.Bank`, whose keys are their numbers; one stream alone, and
 the segments of other detectors, are objects.
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
     from fourrates.bank import Bank
     from fourrates.findings import Finding
-    from fourrates.state import Saved
+    from fourrates.state import Pieces, Saved
 
 MAX_SEGMENTS = 1_000_000  # of files; each takes about a kilobyte
 
 
 class Groups(NamedTuple):
-    """The events of a batch by segment: those of segment `present[i]` are at `order[starts[i]:ends[i]]`."""
+    """The events of a batch by segment; those of segment `present[i]` are at `order[starts[i]:ends[i]]`."""
 
     numbers: npt.NDArray[np.int64] | None  # the segment of each event
     order: npt.NDArray[np.int64] | None  # None if all events are in one segment
@@ -133,7 +133,7 @@ class Segments(Mapping[str | None, Detector]):
             return None if keyed is None else keyed.finding
         detector = self.detectors[number]
         if not isinstance(detector, FourRates):
-            raise ValueError(f"{type(detector).__name__} holds no normal: there is nothing to accept")
+            raise ValueError(f"{type(detector).__name__} holds no normal, so there is nothing to accept")
         return detector.accept(force=True)
 
     def set_budget(self, arl: float) -> None:
@@ -176,11 +176,11 @@ class Segments(Mapping[str | None, Detector]):
 
     # State ----------------------------------------------------------------------------------------------------
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, bytes]]:
+    def to_state(self) -> tuple[dict[str, Any], dict[str, bytes | memoryview | Pieces]]:
         about: dict[str, Any] = {"detector": type(self.detector).__name__, "streams": self.names}
-        sections = {"start": self.detector.clone().to_bytes()}
+        sections: dict[str, bytes | memoryview | Pieces] = {"start": self.detector.clone().to_bytes()}
         if self.bank is not None:
-            sections["bank"] = self.bank.to_bytes()
+            sections["bank"] = self.bank.pieces()
         else:
             sections |= {f"stream{i}": detector.to_bytes() for i, detector in enumerate(self.detectors)}
         if self.references is not None:

@@ -1,4 +1,4 @@
-"""Detectors for batches of events: one for each segment, or one alone, with the places of their findings.
+"""Detectors for batches of events, one for each segment, or one alone, with the places of their findings.
 
 A :class:`~fourrates.Watch` holds one of these for the segments of each version of the model, and one for each overall.
 """
@@ -17,48 +17,33 @@ from fourrates.detectors.seasons import SEASONS, strata_of
 from fourrates.findings import Drift, Finding, RateState
 from fourrates.io import Batch, InputError
 from fourrates.labels import rate_names
-from fourrates.state import pack, unpack
+from fourrates.state import Pieces, pieces, unpack
 from fourrates.watch.cost import ExtraCost, extra_cost
 from fourrates.watch.marks import Marks, is_marked
-from fourrates.watch.now import OpenDrift
-from fourrates.watch.part import OpenWarning, Part
+from fourrates.watch.now import Move, OpenDrift
 from fourrates.watch.segments import Groups, Segments
 
 if TYPE_CHECKING:
-    from fourrates.watch.part import Positions
+    import numpy.typing as npt
+
     from fourrates.watch.trace import Trace
 
     Follow = Callable[[Detector], Trace]
     Placed = tuple[int, Finding]
 
-TRACED = 2000  # segments traced for pictures: each takes some 100 kB
+TRACED = 2000  # segments traced for pictures; each takes some 100 kB
 PLACE = ("time", "started_time", "source", "row", "started_row")  # added to a finding, besides its segment
 
 
 class Streams:
-    """Segments over batches, or one stream alone.
-
-    Attributes
-    ----------
-    segments : Segments
-        The detectors, by name.
-    events : int
-        Events so far.
-    volume : float
-        How many events they represent, if they were drawn for labelling.
-    warnings : dict
-        Open warnings, by segment number.
-    traces : dict
-        Traces for pictures, by segment number.
-    """
+    """Segments over batches, or one stream alone."""
 
     def __init__(self, segments: Segments, trace: Follow | None, version: str | None = None) -> None:
         self.segments, self.version, self._trace = segments, version, trace
-        self.events, self.volume = 0, 0.0
-        self.warnings: dict[int, OpenWarning] = {}
-        self.traces: dict[int, Trace] = {}
-        self._classes = len(segments.detector.labels.values)
-        self._opened: dict[int, dict[str, Any]] = {}  # when and where open drifts were found, by segment
+        self.events, self.volume = 0, 0.0  # so far, and how many they represent if they were drawn for labelling
+        self.traces: dict[int, Trace] = {}  # for pictures, by segment number
+        self._opened: dict[int, dict[str, Any]] = {}  # times and places of open drifts, by segment
+        self._moves: dict[int, dict[str, Move]] = {}  # of the rates in these
         self._marks = Marks()
         self._source: str | None = None
 
@@ -93,7 +78,7 @@ class Streams:
                 raise InputError(f"normal by {'hour' if asked == 'day' else 'weekday'} needs times (--time)")
             return replace(batch, strata=strata_of(batch.times, asked))
         if batch.strata is None:
-            raise InputError(f"this detector has {asked} strata: say which column names them (--stratum)")
+            raise InputError(f"this detector has {asked} strata; name their column (--stratum)")
         return batch
 
     def _follow(self, begun: range) -> None:
@@ -102,31 +87,28 @@ class Streams:
                 self.traces[number] = self._trace(self.segments.starting(number))
 
     def _advance(self, batch: Batch, groups: Groups) -> list[Placed]:
-        """Update the segments with a batch, then handle those that drifted, warn, or are traced."""
+        """Update the segments with a batch, then handle those that have findings or are traced."""
         findings = self.segments.take(batch, groups)
-        events, since = self.segments.progress(groups.present)
-        busy = since >= 0
-        if findings or self.warnings or self.traces:
-            noted = np.fromiter({*findings, *self.warnings, *self.traces}, np.int64)
-            busy |= np.isin(groups.present, noted)
+        events, _ = self.segments.progress(groups.present)
         alone = groups.order is None
         if not alone:
             self._mark_all(batch, groups, events, [*findings])
+        busy = np.isin(groups.present, np.fromiter({*findings, *self.traces}, np.int64)) if not alone else [True]
         found: list[Placed] = []
-        for i in np.flatnonzero(busy | alone).tolist():
-            number, positions, end = int(groups.present[i]), groups.positions(i), int(events[i])
-            first = end - int(groups.ends[i] - groups.starts[i])
-            part = Part(batch, positions, first, self._classes, self.warnings.pop(number, None))
+        for i in np.flatnonzero(busy).tolist():
+            number, positions = int(groups.present[i]), groups.positions(i)
+            part = batch if positions is None else batch.take(positions)
+            first = int(events[i]) - part.rows.size
             own = findings.get(number, [])
             if own or alone:
-                found += [(part.position(one.at), one) for one in self._placed_in(number, part, own)]
+                for one in self._placed_in(number, part, first, own):
+                    at = one.at - first
+                    found.append((at if positions is None else int(positions[at]), one))
             if number in self.traces:
-                self.traces[number].take(*part.codes(), part.times(), part.volumes())
-            if since[i] >= 0:
-                self.warnings[number] = part.warning_from(int(since[i]), end)
+                self.traces[number].take(part.truths, part.preds, part.times, part.volumes)
         return found
 
-    def _mark_all(self, batch: Batch, groups: Groups, events: Positions, later: list[int]) -> None:
+    def _mark_all(self, batch: Batch, groups: Groups, events: npt.NDArray[np.int64], later: list[int]) -> None:
         """Mark events, except of segments with findings, which are marked up to each of them."""
         assert groups.order is not None
         sizes = groups.ends - groups.starts
@@ -139,53 +121,67 @@ class Streams:
         times = None if batch.times is None else batch.times[at]
         self._marks.note(numbers[marked], own[marked], times, batch.rows[at])
 
-    def _mark(self, number: int, part: Part, start: int, end: int) -> None:
+    def _mark(self, number: int, part: Batch, first: int, start: int, end: int) -> None:
         at = np.arange(start, end)
-        at = at[is_marked(number, part.first + at)]
-        times = part.times()
-        self._marks.note(
-            np.full(at.size, number), part.first + at, None if times is None else times[at], part.rows()[at]
-        )
+        at = at[is_marked(number, first + at)]
+        times = None if part.times is None else part.times[at]
+        self._marks.note(np.full(at.size, number), first + at, times, part.rows[at])
 
-    def _placed(self, number: int, part: Part, finding: Finding) -> Finding:
+    def _placed(self, number: int, part: Batch, first: int, finding: Finding) -> Finding:
         """A finding with its segment, time and row; all events up to it are marked."""
-        marks, segment, end = self._marks, self.segments.names[number], finding.at + 1
+        marks, segment, at = self._marks, self.segments.names[number], finding.at - first
+        time = None if part.times is None or np.isnat(part.times[at]) else part.times[at]
         placed = replace(
             finding,
             segment=segment,
             version=self.version,
-            time=part.time(finding.at),
-            started_time=marks.time(number, finding.started, end),
-            source=part.batch.source,
-            row=int(part.batch.rows[part.position(finding.at)]),
-            started_row=marks.row(number, finding.started, end),
+            time=time,
+            started_time=marks.time(number, finding.started, finding.at + 1),
+            source=part.source,
+            row=int(part.rows[at]),
+            started_row=marks.row(number, finding.started, finding.at + 1),
         )
-        if isinstance(placed, Drift):
-            placed = replace(placed, confusion_since=part.counts_since_warning(placed))
         if placed.about is not None and number in self._opened:
             placed = replace(
                 placed, about=replace(placed.about, segment=segment, version=self.version, **self._opened[number])
             )
         return placed
 
-    def _placed_in(self, number: int, part: Part, own: list[Finding]) -> list[Finding]:
-        """The findings in a segment with their places; notes where the open drift was found."""
+    def _placed_in(self, number: int, part: Batch, first: int, own: list[Finding]) -> list[Finding]:
+        """The findings in a segment with their places; notes the place of the open drift."""
         found, done = [], 0
         for finding in own:
-            end = finding.at + 1 - part.first
-            self._mark(number, part, done, end)
+            end = finding.at + 1 - first
+            self._mark(number, part, first, done, end)
             done = end
-            found.append(placed := self._placed(number, part, finding))
+            found.append(placed := self._placed(number, part, first, finding))
             if placed.closes:
                 self._opened.pop(number, None)
             elif placed.kind == "drift" and number not in self._opened:
                 self._opened[number] = {name: getattr(placed, name) for name in PLACE}
-        self._mark(number, part, done, len(part.rows()))
+            self._note_moves(number, placed)
+        self._mark(number, part, first, done, part.rows.size)
         if own and getattr(self.segments.at(number), "open", None) is None:
             self._opened.pop(number, None)
+            self._moves.pop(number, None)
         return found
 
+    def _note_moves(self, number: int, finding: Finding) -> None:
+        """Note when the rates of a drift moved, of one that moved further when it first did, until it is back."""
+        moves = self._moves.setdefault(number, {})
+        for change in finding.changes:
+            if finding.kind == "drift":
+                place = [getattr(finding, name) for name in Move._fields[1:]]
+                moves.setdefault(change.rate, Move(change.direction, *place))
+            elif finding.kind in ("withdrawal", "recovery"):
+                moves.pop(change.rate, None)
+
     # Now ------------------------------------------------------------------------------------------------------
+
+    @property
+    def warned(self) -> int:
+        """How many segments are in a warning."""
+        return int((self.segments.progress(np.arange(len(self.segments)))[1] >= 0).sum())
 
     @property
     def open_since(self) -> dict[str | None, np.datetime64 | None]:
@@ -202,7 +198,8 @@ class Streams:
         assert drift is not None
         placed = replace(drift, segment=segment, version=self.version, **self._opened[number])
         away = {rate: state for rate, state in stream.rates.items() if state.state != "normal"}
-        return OpenDrift(placed, away, self._cost(stream, placed, away, prices, until) if prices else None)
+        cost = self._cost(stream, placed, away, prices, until) if prices else None
+        return OpenDrift(placed, away, cost, self._moves.get(number, {}))
 
     def _cost(
         self,
@@ -225,16 +222,15 @@ class Streams:
         finding = self.segments.accept(segment)
         if finding is None:
             return None
-        if self.segments.at(number).status != "warning":
-            self.warnings.pop(number, None)
         own: dict[str, Any] = {"segment": segment, "version": self.version}
         place = self._opened.pop(number, {})
+        self._moves.pop(number, None)
         about = None if finding.about is None else replace(finding.about, **own, **place)
         return replace(finding, time=time, about=about, **own)
 
     # State ----------------------------------------------------------------------------------------------------
 
-    def to_bytes(self) -> bytes:
+    def pieces(self) -> Pieces:
         about, sections = self.segments.to_state()
         shape, sections["marks"] = self._marks.to_state(len(self.segments))
         about |= {
@@ -242,14 +238,18 @@ class Streams:
             "volume": self.volume,
             "source": self._source,
             "marks": shape,
-            "warnings": [[number, one.since, one.counts.tolist()] for number, one in self.warnings.items()],
             "opened": [[number, *map(_saved_value, place.values())] for number, place in self._opened.items()],
+            "moves": [
+                [number, rate, *map(_saved_value, move)]
+                for number, moves in self._moves.items()
+                for rate, move in moves.items()
+            ],
         }
-        return pack("Streams", about, **sections)
+        return pieces("Streams", about, **sections)
 
     @classmethod
     def from_bytes(cls, saved: memoryview | bytes, trace: Follow | None, version: str | None) -> Streams:
-        """Load the bytes of :meth:`to_bytes`; invalid ones raise a ValueError or the like."""
+        """Load the streams of :meth:`pieces`; invalid ones raise a ValueError or the like."""
         found = unpack(saved)
         if found.kind != "Streams":
             raise ValueError(f"this is the state of {found.kind}, not of streams")
@@ -259,37 +259,32 @@ class Streams:
         streams.volume = check_number(about["volume"], "volume")
         streams._source = text_or_none(about["source"])
         streams._marks = Marks.from_state(about["marks"], found.sections["marks"], len(streams.segments))
-        streams._load_warnings(about["warnings"])
+        if (counted := int(streams.segments.progress(np.arange(len(streams.segments)))[0].sum())) != streams.events:
+            raise ValueError(f"segments of {counted} events in streams of {streams.events}")
         streams._load_opened(about["opened"])
+        for number, rate, direction, at, started, *place in about["moves"]:
+            events = check_whole(at, "an event", 0), None if started is None else check_whole(started, "an event", 0)
+            streams._moves.setdefault(number, {})[rate] = Move(direction, *events, **_place(place))
+            if number not in streams._opened or not isinstance(rate, str) or direction not in ("down", "up"):
+                raise ValueError(f"{rate!r} moved in no open drift")
         if trace is not None:
             for number in range(min(TRACED, len(streams.segments))):
                 streams.traces[number] = trace(streams.segments.at(number))
         return streams
 
-    def _load_warnings(self, warnings: list[list[Any]]) -> None:
-        """Load open warnings; exactly the segments that warn must have one."""
-        events, since = (one.tolist() for one in self.segments.progress(np.arange(len(self.segments))))
-        if sum(events) != self.events:
-            raise ValueError(f"segments of {sum(events)} events in streams of {self.events}")
-        for number, event, counts in warnings:
-            number, event = check_whole(number, "a segment's number", 0), check_whole(event, "a warning's event", 0)
-            tally = np.array(counts, np.int64)
-            if tally.shape != (self._classes, self._classes) or (tally < 0).any() or number in self.warnings:
-                raise ValueError(f"the warning of segment {number} has counts that cannot be")
-            if not 0 <= since[number] <= event or int(tally.sum(dtype=object)) > events[number] - event:
-                raise ValueError(f"a warning since event {event} in segment {number}, which has {events[number]}")
-            self.warnings[number] = OpenWarning(event, tally)
-        if len(self.warnings) != sum(one >= 0 for one in since):
-            raise ValueError(f"{len(self.warnings)} warnings are saved, others are open")
-
     def _load_opened(self, opened: list[list[Any]]) -> None:
-        for number, time, started, source, row, started_row in opened:
-            times = [None if one is None else moment(one) for one in (time, started)]
-            rows = [None if one is None else check_whole(one, "a row", 0) for one in (row, started_row)]
-            place = dict(zip(PLACE, (*times, text_or_none(source), *rows), strict=True))
-            self._opened[check_whole(number, "a segment's number", 0)] = place
+        for number, *place in opened:
+            self._opened[check_whole(number, "a segment's number", 0)] = _place(place)
         if {*self._opened} != {*self.segments.open()} or len(opened) != len(self._opened):
             raise ValueError(f"{len(opened)} open drifts are saved, others are open")
+
+
+def _place(saved: list[Any]) -> dict[str, Any]:
+    """The times and the place of a drift from a state."""
+    time, started, source, row, started_row = saved
+    times = [None if one is None else moment(one) for one in (time, started)]
+    rows = [None if one is None else check_whole(one, "a row", 0) for one in (row, started_row)]
+    return dict(zip(PLACE, (*times, text_or_none(source), *rows), strict=True))
 
 
 def microseconds(time: np.datetime64 | None) -> int | None:

@@ -21,32 +21,22 @@ if TYPE_CHECKING:
     Integers = npt.NDArray[np.int64]
 
 BINS = 4096  # at most; at least half, once there are enough events
-CELLS = 400_000  # of all bins together: many classes mean fewer bins
+CELLS = 400_000  # of all bins together, so many classes mean fewer bins
 UNKNOWN = np.iinfo(np.int64).min  # a time
 POINTS = 100  # of a curve
 FEWEST = 20  # least observations in a point of a curve
 
 
 class Curve(NamedTuple):
-    """A rate over time.
+    """A rate over time."""
 
-    Attributes
-    ----------
-    event : array of float
-        The middle of each point, in events.
-    value : array of float
-        The rate there.
-    n : int
-        Observations per point, about; the last point has the rest.
-    """
-
-    event: npt.NDArray[np.float64]
-    value: npt.NDArray[np.float64]
-    n: int
+    event: npt.NDArray[np.float64]  # the middle of each point, in events
+    value: npt.NDArray[np.float64]  # the rate there
+    n: int  # observations per point, about; the last point has the rest
 
 
 class Trace:
-    """Traces one stream: counts by true and predicted class, in bins of equally many events.
+    """Traces one stream by counts by true and predicted class, in bins of equally many events.
 
     If there are too many bins, neighbours are merged, so memory stays flat.
 
@@ -167,15 +157,7 @@ class Trace:
 
 
 def observations(counts: Integers, rate: str, labels: tuple[object, ...]) -> tuple[Integers, Integers] | None:
-    """How often a rate was observed, and was right, from counts by true and predicted class (the last two axes).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fourrates.watch.trace import observations
-    >>> [*map(int, observations(np.array([[90, 10], [5, 15]]), "tpr", (0, 1)))]
-    [20, 15]
-    """
+    """How often a rate was observed, and was right, from counts by true and predicted class (the last two axes)."""
     right, total = np.diagonal(counts, axis1=-2, axis2=-1), counts.sum((-2, -1))
     names = rate_names(labels)
     if rate in names:

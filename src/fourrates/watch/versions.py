@@ -1,4 +1,4 @@
-"""A version of the model in a watch: its segments, its overall stream, and when it predicted."""
+"""A version of the model in a watch, with its segments, its overall stream, and when it predicted."""
 
 from __future__ import annotations
 
@@ -20,43 +20,27 @@ if TYPE_CHECKING:
     from fourrates.findings import Finding
     from fourrates.io import Batch
     from fourrates.labels import Labels
-    from fourrates.watch.now import OpenDrift
+    from fourrates.state import Pieces
     from fourrates.watch.streams import Follow, Placed
 
     Counts = npt.NDArray[np.int64]
     VersionReferences = dict[str, dict[str | None, Counts]]
 
 BLOCK = 500  # a version that makes none of these predictions is retired
-MOST_VERSIONS = 20  # most versions held: a new one displaces the one that predicted longest ago
+MOST_VERSIONS = 20  # most versions held; a new one displaces the one that predicted longest ago
 
 
 @dataclass(slots=True)
 class Version:
-    """A version of the model.
+    """A version of the model."""
 
-    Attributes
-    ----------
-    name : str or None
-        None if no version is known.
-    parts, overall : Streams
-        Its segments, or its only stream; and the overall stream, if watched beside the segments.
-    time : datetime64 or None
-        When it was first met.
-    event : int
-        Predictions of all versions before that.
-    block : int
-        The last block of predictions with one of its own.
-    retired : bool
-        Whether a whole block has passed without it.
-    """
-
-    name: str | None
-    parts: Streams
-    overall: Streams | None
-    time: np.datetime64 | None = None
-    event: int = 0
-    block: int = 0
-    retired: bool = False
+    name: str | None  # None if no version is known
+    parts: Streams  # its segments, or its only stream
+    overall: Streams | None  # if watched beside the segments
+    time: np.datetime64 | None = None  # when it was first met
+    event: int = 0  # predictions of all versions before that
+    block: int = 0  # the last block of predictions with one of its own
+    retired: bool = False  # whether a whole block has passed without it
 
     @classmethod
     def first(
@@ -102,11 +86,6 @@ class Version:
     def open_since(self) -> dict[str | None, np.datetime64 | None]:
         return {segment: time for streams in self.streams for segment, time in streams.open_since.items()}
 
-    def open_drift(
-        self, segment: str | None, prices: Mapping[str, float], until: np.datetime64 | None
-    ) -> OpenDrift | None:
-        return self.of(segment).open_drift(segment, prices, until)
-
     def accept(self, segment: str | None, time: np.datetime64 | None) -> Finding | None:
         """Make the level since the alarm the new normal; None if no drift is open there."""
         streams = self.of(segment)
@@ -119,10 +98,10 @@ class Version:
     def about(self) -> list[Any]:
         return [self.name, microseconds(self.time), self.event, self.block, self.retired]
 
-    def sections(self) -> Iterator[tuple[str, bytes]]:
-        yield "segments", self.parts.to_bytes()
+    def sections(self) -> Iterator[tuple[str, Pieces]]:
+        yield "segments", self.parts.pieces()
         if self.overall is not None:
-            yield "overall", self.overall.to_bytes()
+            yield "overall", self.overall.pieces()
 
     @classmethod
     def from_state(cls, about: Any, sections: Mapping[str, memoryview], prefix: str, trace: Follow | None) -> Self:

@@ -1,4 +1,4 @@
-"""A detector over batches of events, overall or by segment: findings with their times, and the rates now.
+"""A detector over batches of events, overall or by segment, for findings with their times, and the rates now.
 
 :class:`Watch` serves `detect`, `watch` and the library. It can be saved between two batches and resumed in another
 process; findings do not depend on how a stream is cut.
@@ -15,10 +15,16 @@ import numpy as np
 from fourrates.checks import check_whole
 from fourrates.detectors import Detector
 from fourrates.findings import Finding
-from fourrates.io import Batch, Columns, InputError, read
-from fourrates.state import Saved, pack, unpack
+from fourrates.io import Batch, Columns, InputError, Predictions, read
+from fourrates.state import Pieces, Saved, pieces, unpack
 from fourrates.watch.cost import prices
 from fourrates.watch.now import Deployment, Now, OpenDrift
+from fourrates.watch.predictions import (
+    budget_of_predictions,
+    load_watch_of_predictions,
+    prediction_shifts,
+    watch_of_predictions,
+)
 from fourrates.watch.segments import MAX_SEGMENTS
 from fourrates.watch.streams import microseconds, moment, text_or_none
 from fourrates.watch.versions import BLOCK, MOST_VERSIONS, Version, checked_references
@@ -32,8 +38,6 @@ if TYPE_CHECKING:
     from fourrates.watch.trace import Trace
     from fourrates.watch.versions import VersionReferences
 
-MOST = 2**31 - 2  # segments that a bank can number
-
 
 class Watch:
     """Detectors at work on batches of events.
@@ -42,7 +46,7 @@ class Watch:
 
     A pair belongs to the version of the model that predicted it, however late its label arrives. Each version has its
     own normal and its own drifts. The newest one *serves*: `segments`, `references` and :meth:`now` are about it.
-    A version that made none of 500 predictions is retired: its open drifts are accepted, and findings from its late
+    A version that made none of 500 predictions is retired. Its open drifts are accepted, and findings from its late
     labels are reported and closed at once. If it predicts again, it serves again.
 
     Parameters
@@ -117,16 +121,18 @@ class Watch:
         own = checked_references(version_references or {}, detector.labels)
         self._begin(trace, Columns(truth, pred, None, time, by, version=version), own)
         self._versions[None] = Version.first(detector, overall, references, trace)
-        self.max_segments = max_segments
+        self.segments.most = check_whole(max_segments, "max_segments")
         self.set_cost(cost or {})
 
     def _begin(self, trace: Follow | None, columns: Columns, references: VersionReferences) -> None:
         self._trace, self._columns, self.version_references = trace, columns, references
         self._versions: dict[str | None, Version] = {}  # oldest first
+        self._unlabelled: Version | None = None  # watches the predictions given to `predict`, of all versions together
         self._predictions = self.events = 0
         self.first_time: np.datetime64 | None = None
         self.last_time: np.datetime64 | None = None
         self.prices: dict[str, float] = {}
+        self.held: set[tuple[str | None, str | None]] = set()  # version and segment: open, and not to be reported yet
 
     def set_cost(self, cost: Mapping[Any, float]) -> None:
         """Set the price of errors, as the parameter `cost` does; it is not saved."""
@@ -165,35 +171,21 @@ class Watch:
         return self.segments.detector
 
     @property
+    def _detectors(self) -> tuple[Detector, Detector | None]:
+        """Those that segments and the overall stream begin with."""
+        return self.detector, None if self.overall is None else self.overall.detector
+
+    @property
     def references(self) -> Mapping[str, Any] | None:
         """References by segment name, if segments have their own."""
         return self.segments.references
 
     @property
     def without_reference(self) -> list[str]:
-        """Segments without a reference, while others have one: they learn their baselines."""
+        """Segments without a reference, while others have one; their baselines are their own past."""
         if self.references is None:
             return []
         return [name for name in self.segments.names if name is not None and name not in self.references]
-
-    def has_references_of(self, other: Watch) -> bool:
-        """Whether its segments have the same references."""
-        ours, theirs = self.references or {}, other.references or {}
-        return ours.keys() == theirs.keys() and all(np.array_equal(ours[name], theirs[name]) for name in ours)
-
-    @property
-    def max_segments(self) -> int:
-        """The most segments there may be, in each version."""
-        return self.segments.most
-
-    @max_segments.setter
-    def max_segments(self, most: int) -> None:
-        if check_whole(most, "max_segments") > MOST:
-            raise ValueError(f"max_segments {most!r} is not between 1 and {MOST:,}")
-        if len(self.segments) > most:
-            raise InputError(f"{len(self.segments):,} segments; at most {most:,} are possible (max_segments)")
-        for version in self._versions.values():
-            version.parts.segments.most = most
 
     @property
     def holds(self) -> bool:
@@ -216,7 +208,7 @@ class Watch:
         batch : Batch, frame or mapping from names to arrays
             The events.
         names : sequence of str
-            For a Batch: the segment names that its keys refer to (`Events.keys`).
+            For a Batch, the segment names that its keys refer to (`Events.keys`).
         predicted : bool
             Whether the predictions were made in this order. If not, because :meth:`predict` had the predictions
             and labels arrived later, they do not settle which version serves.
@@ -230,23 +222,54 @@ class Watch:
         self._columns = replace(self._columns, unit=events.columns.unit, dates=events.columns.dates)
         return found
 
-    def predict(self, versions: npt.NDArray[np.int64], names: Sequence[str | None], times: Any = None) -> list[Finding]:
-        """Note which versions made predictions, before their labels arrive; returns the findings this closes.
+    def predict(self, batch: Any, names: Sequence[str] = (), *, wait: str | None = None) -> list[Finding]:
+        """Watch predictions before their labels arrive, which :meth:`update` is given later.
+
+        Returns each :class:`~fourrates.findings.PredictionShift`, a change of the share of predicted positives, overall
+        or in a segment, under a tenth of the budget; for FourRates with two labels. If versions are known, they are
+        noted here, and give :meth:`update` their pairs with ``predicted=False``.
 
         Parameters
         ----------
-        versions : array of int64
-            The version of each prediction, as a position in `names`.
+        batch : Batch, frame or mapping from names to arrays
+            The predictions, once each. In a Batch the truths are ignored.
         names : sequence of str
-            The versions.
-        times : array of datetime64, optional
-            When each was made.
+            For a Batch, the segment names that its keys refer to.
+        wait : str, optional
+            How long labels have taken lately, such as "20 days", for the findings.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import fourrates as fr
+        >>> random, watch = np.random.default_rng(1), fr.Watch(fr.FourRates(arl=10_000))
+        >>> y_pred = random.random(20_000) < np.where(np.arange(20_000) < 15_000, 0.03, 0.09)
+        >>> for finding in watch.predict({"prediction": y_pred}, wait="20 days"):
+        ...     print(finding)
+        prediction shift at 15,176, started about 15,002: 3.3 times as many predicted positive, 0.029 -> 0.096; labels
+        take about 20 days
         """
-        found: list[Finding] = []
-        for part in self._blocks(versions, names):
-            self._note_versions(versions[part], names, None if times is None else times[part])
-            found += self._predicted(part.stop - part.start)
-        return found
+        if not isinstance(batch, Batch):
+            parameters = self.detector.parameters
+            own = replace(self._columns, truth=None)
+            events = Predictions(batch, own, self.detector.labels, positive=parameters["positive"])
+            found = [finding for part in events for finding in self.predict(part, events.keys, wait=wait)]
+            self._columns = replace(self._columns, unit=events.columns.unit, dates=events.columns.dates)
+            return found
+        of = batch.versions
+        if of is not None:
+            self.check_versions(batch.version_names[code] for code in np.unique(of).tolist())
+        if self._unlabelled is None:
+            self._unlabelled = watch_of_predictions(*self._detectors)
+        placed: list[Placed] = []
+        if self._unlabelled is not None:
+            self._unlabelled.parts.segments.most = self.segments.most
+            placed = prediction_shifts(self._unlabelled, batch, names, wait)
+        if of is not None:
+            for part in self._blocks(of, batch.version_names):
+                self._note_versions(of[part], batch.version_names, None if batch.times is None else batch.times[part])
+                placed += [(part.stop, finding) for finding in self._predicted(part.stop - part.start)]
+        return in_order(placed)
 
     def _take(self, batch: Batch, names: Sequence[str], predicted: bool) -> list[Finding]:
         if batch.versions is None and len(self._versions) == 1 and self._serving.name is None:
@@ -335,7 +358,7 @@ class Watch:
         """Raise an InputError if these versions would make too many at once."""
         live = {one.name for one in self._live if one.name is not None or one.parts.events}
         if len(live.union(names)) > MOST_VERSIONS:
-            raise InputError(f"more than {MOST_VERSIONS} versions predict at once: is that the version of a model?")
+            raise InputError(f"more than {MOST_VERSIONS} versions predict at once. Is that the version of a model?")
 
     def _count(self, batch: Batch) -> None:
         self.events += batch.truths.size
@@ -355,7 +378,9 @@ class Watch:
 
     def open_drift(self, segment: str | None = None) -> OpenDrift | None:
         """The open drift of a segment, or overall; of the serving version, if that has one."""
-        opened = (version.open_drift(segment, self.prices, self.last_time) for version in reversed(self._live))
+        opened = (
+            version.of(segment).open_drift(segment, self.prices, self.last_time) for version in reversed(self._live)
+        )
         return next((drift for drift in opened if drift is not None), None)
 
     def stream_of(self, finding: Finding) -> Detector:
@@ -371,16 +396,17 @@ class Watch:
         return tuple(Deployment(one.name or "", one.time, one.event, not one.retired) for one in named)
 
     def now(self) -> Now:
-        """The current status: open drifts, and the rates since their alarms."""
+        """The current status, with open drifts and the rates since their alarms."""
         found = [
-            version.open_drift(segment, self.prices, self.last_time)
+            version.of(segment).open_drift(segment, self.prices, self.last_time)
             for version in self._live
             for segment in version.open_since
+            if (version.name, segment) not in self.held
         ]
         opened = [drift for drift in found if drift is not None]
         opened.sort(key=lambda drift: (drift.segment is not None, not drift.confirmed, -drift.harm))
         names, overall = self.segments.names, self.segments if self.overall is None else self.overall
-        warned = sum(len(streams.warnings) for version in self._live for streams in version.streams)
+        warned = sum(streams.warned for version in self._live for streams in version.streams)
         return Now(
             status="drifted" if opened else "warning" if warned else "stable",
             open=tuple(opened),
@@ -405,16 +431,23 @@ class Watch:
         for version in self._versions.values():
             for streams in version.streams:
                 streams.segments.set_budget(arl)
+        for streams in () if self._unlabelled is None else self._unlabelled.streams:
+            streams.segments.set_budget(budget_of_predictions(arl))
 
     # State ----------------------------------------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
         """The state to resume from."""
+        return b"".join(self.pieces())
+
+    def pieces(self) -> Pieces:
+        """The parts of :meth:`to_bytes`, for a state that has this one in it."""
         about = {
             "events": self.events,
             "predictions": self._predictions,
             "times": [microseconds(self.first_time), microseconds(self.last_time)],
             "versions": [version.about() for version in self._versions.values()],
+            "unlabelled": self._unlabelled and self._unlabelled.about(),
             "references": [
                 [version, segment, counts.tolist()]
                 for version, own in self.version_references.items()
@@ -422,20 +455,20 @@ class Watch:
             ],
             "columns": self._columns.to_dict(),
         }
-        versions = enumerate(self._versions.values())
-        return pack("Watch", about, **{f"{i}{name}": part for i, one in versions for name, part in one.sections()})
+        held = {str(i): version for i, version in enumerate(self._versions.values())}
+        held |= {} if self._unlabelled is None else {"unlabelled": self._unlabelled}
+        return pieces(
+            "Watch", about, **{f"{i}{name}": part for i, one in held.items() for name, part in one.sections()}
+        )
 
     @classmethod
-    def from_bytes(cls, saved: bytes, trace: Follow | None = None, *, max_segments: int | None = None) -> Watch:
+    def from_bytes(cls, saved: bytes, trace: Follow | None = None) -> Watch:
         """Load the bytes of :meth:`to_bytes`; invalid ones raise an InputError."""
         try:
             found = unpack(saved)
             if found.kind != "Watch":
                 raise ValueError(f"this is the state of {found.kind}, not of a watch")
-            watch = cls._revived(found, trace)
-            if max_segments is not None:
-                watch.max_segments = max_segments
-            return watch
+            return cls._revived(found, trace)
         except ValueError as error:
             raise InputError(str(error)) from None
         except (KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
@@ -456,6 +489,10 @@ class Watch:
             watch._versions[version.name] = version
         if len(watch._versions) != len(about["versions"]) or not watch._live:
             raise ValueError("the saved watch has no version that serves, or one of them twice")
+        if about["unlabelled"] is not None:
+            watch._unlabelled = load_watch_of_predictions(
+                about["unlabelled"], found.sections, "unlabelled", *watch._detectors
+            )
         counted = sum(version.streams[0].events for version in watch._versions.values())
         if not (counted == watch.events or (counted < watch.events and len(watch._versions) == MOST_VERSIONS)):
             raise ValueError(f"versions of {counted} events in a watch of {watch.events}")

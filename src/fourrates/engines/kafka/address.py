@@ -29,7 +29,7 @@ class Address:
     drifts, dead_letter : str, optional
         The topics for drifts and rejected messages.
     start : {"earliest", "latest"}
-        Where to begin a partition that was never read.
+        The place to begin a partition that was never read.
     settings : mapping
         Properties of librdkafka, such as ``security.protocol``, for consumer and producer; each ignores the other's.
 
@@ -55,7 +55,7 @@ class Address:
         if self.start not in ("earliest", "latest"):
             raise InputError(f"start {self.start!r} is neither earliest nor latest")
         if self.topic in (self.drifts, self.dead_letter):
-            raise InputError(f"topic {self.topic!r} cannot take in what is found in it")
+            raise InputError(f"topic {self.topic!r} cannot take in its own findings")
         if not self.group:
             object.__setattr__(self, "group", f"fourrates-{self.topic}")
 

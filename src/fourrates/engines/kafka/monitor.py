@@ -14,20 +14,18 @@ from typing import Any
 from fourrates.alerts.payload import encode, finding_alert
 from fourrates.detectors.base import RecordDetector
 from fourrates.detectors.four_rates import FourRates
+from fourrates.detectors.sampling import DRAWN
 from fourrates.engines.kafka.address import Address
-from fourrates.engines.kafka.chunk import Chunk, RejectedMessage
 from fourrates.engines.kafka.outbox import Letter, Outbox, dead_letter
-from fourrates.engines.kafka.partition import Partition
-from fourrates.engines.kafka.reader import Reader
+from fourrates.engines.kafka.reader import Chunk, Reader, RejectedMessage
 from fourrates.engines.kafka.source import Source
-from fourrates.engines.kafka.store import Claim, Fenced, Folder
+from fourrates.engines.kafka.store import Claim, Fenced, Folder, Partition
 from fourrates.events.door import By
 from fourrates.events.rows import Bad
 from fourrates.findings import Finding, Shift
 from fourrates.io import Columns, InputError
-from fourrates.plain import finding_record, moment
-from fourrates.state import MAX_STATE
-from fourrates.watch import MAX_SEGMENTS, Now, Watch
+from fourrates.plain import finding_record
+from fourrates.watch import Now, Watch
 
 SAVE = 1.0  # seconds between two savings, at least
 SHARE = 0.05  # the largest fraction of time spent saving, so large states are saved less often
@@ -39,10 +37,10 @@ Record = dict[str, Any]
 
 
 class Monitor:
-    """Watches a topic of predictions and their labels, and produces drifts, and what became of them, to another.
+    """Watches a topic of predictions and their labels, and produces drifts, and their ends, to another.
 
     Any number of monitors with the same group and state share the partitions. Events of a key must be in one partition,
-    where Kafka puts messages with that key; the same key in two partitions makes two segments.
+    as Kafka does with keyed messages; the same key in two partitions makes two segments.
 
     Parameters
     ----------
@@ -56,16 +54,15 @@ class Monitor:
         The folder of states, which all members share. Without it nothing is saved or committed.
     truth, pred, score, time, by : str, optional
         The fields; ``y_true`` and ``y_pred`` if not given. Without `by` each partition is one stream.
-        ``_key`` and ``_time`` are the message's own key and time.
+        ``_key`` and ``_time`` are the message's own key and time. With a `sampled` detector, events also have
+        ``label_probability`` and ``other_probability``.
+    version : str, optional
+        The field of the model version that predicted; each has its own normal and drifts.
     threshold : float, optional
         The score from which the positive label is predicted.
     bad : {"keep", "skip", "reject"}
         A bad message or event goes to the dead-letter topic, if there is one, and to `refuse`; or is counted only; or
         ends the monitor with an :class:`~fourrates.io.InputError`. Events without a true label are always only counted.
-    max_segments : int
-        The most segments of a partition; an event of one more is an :class:`~fourrates.io.InputError`.
-    max_state : int
-        The longest state that is read from a folder, in bytes.
     found, shifted : callable, optional
         Given each finding about a drift, or each class-mix shift, as the dict that ``fourrates watch`` writes.
     refuse : callable, optional
@@ -81,8 +78,7 @@ class Monitor:
     partitions : dict from int to Partition
         The present partitions of this member.
     events, drifts, rejected, unlabelled : int
-        Counts of this member since it began. Events that it read again after a partition returned count twice here,
-        but once in the partition's state.
+        Counts of this member since it began. Events that it read again after a partition returned count twice here.
 
     Notes
     -----
@@ -102,10 +98,9 @@ class Monitor:
         score: str | None = None,
         time: str | None = None,
         by: By = None,
+        version: str | None = None,
         threshold: float | None = None,
         bad: Bad = "keep",
-        max_segments: int = MAX_SEGMENTS,
-        max_state: int = MAX_STATE,
         found: Callable[[Record], None] | None = None,
         shifted: Callable[[Record], None] | None = None,
         refuse: Callable[[str, RejectedMessage], None] | None = None,
@@ -118,10 +113,10 @@ class Monitor:
         self.detector = (FourRates() if arl is None else FourRates(arl)) if detector is None else detector.clone()
         self.partitions: dict[int, Partition] = {}
         self.events = self.drifts = self.rejected = self.unlabelled = 0
-        self._reader = Reader(self.detector.labels, Columns(truth, pred, score, time, by), threshold=threshold, bad=bad)
-        self._store = None if state is None else Folder(state, max_state)
-        self._max_segments = max_segments
-        Watch(self.detector, max_segments=max_segments)  # or an error now, not at the first partition
+        probability, other = DRAWN if self.detector.parameters.get("sampled") else (None, None)
+        columns = Columns(truth, pred, score, time, by, version=version, probability=probability, other=other)
+        self._reader = Reader(self.detector.labels, columns, threshold=threshold, bad=bad)
+        self._store = None if state is None else Folder(state)
         self._claims: dict[int, Claim] = {}
         self._unsaved: set[int] = set()
         self._under_way: deque[tuple[Chunk, Future[list[Finding]]]] = deque()  # read, and not yet reported
@@ -148,7 +143,7 @@ class Monitor:
             self.step()
 
     def step(self, seconds: float = 1.0) -> int:
-        """Take what arrives within this number of seconds, and save if it is time to; the number of events taken.
+        """Take messages for this number of seconds, and save if it is time to; the number of events taken.
 
         While messages keep arriving, the watches process the last ones of a step during the next one, in which they
         count.
@@ -196,22 +191,18 @@ class Monitor:
         for rejected in chunk.rejected:
             self._rejected(rejected, chunk.partition)
         partition.next, partition.clock = chunk.next, chunk.clock
-        partition.unlabelled += chunk.unlabelled
-        partition.rejected += sum(one.events for one in chunk.rejected)
         self.events += len(chunk)
         self.unlabelled += chunk.unlabelled
         self._unsaved.add(chunk.partition)
 
     def _report(self, finding: Finding) -> None:
-        """Report a finding; the partition is the name of the only stream in it."""
         stream = finding.source if finding.segment is None else finding.segment
         assert stream is not None
-        finding = replace(finding, segment=stream)
         if isinstance(finding, Shift):
-            self._shifted(finding_record(finding, self._reader.utc))
+            self._shifted(finding_record(replace(finding, segment=stream), self._reader.utc))
             return
         origin = f"{self.address.group}/{finding.source}/{finding.row}"
-        record = finding_alert(finding, stream=stream, origin=origin, time=moment(finding.time, self._reader.utc))
+        record = finding_alert(finding, stream=stream, origin=origin, utc=self._reader.utc)
         if self.address.drifts is not None and self._outbox is not None:
             key = stream.encode("utf-8", "surrogateescape")
             self._outbox.put(Letter(self.address.drifts, encode(record), key, {"id": record["id"].encode()}))
@@ -239,12 +230,12 @@ class Monitor:
 
     def _begin(self, partition: int) -> int | None:
         """Take over a partition from its previous member; returns the offset to resume from."""
-        found = Partition(Watch(self.detector, max_segments=self._max_segments))
+        found = Partition(Watch(self.detector))
         if self._store is not None:
             try:
                 claim = self._store.claim(self._name(partition))
                 if claim.content is not None:
-                    found = Partition.from_bytes(claim.content, self._max_segments)
+                    found = Partition.from_bytes(claim.content)
                     found.check_detector(self.detector)
             except ValueError as error:
                 raise InputError(f"the state of {self._name(partition)}: {error}") from None
@@ -300,7 +291,7 @@ class Monitor:
         except Fenced as fenced:
             ours = None if state.next is None else self._source.commit({partition: state.next}, wait=True)
             if ours is False:
-                self._say(f"{fenced}: another member has this partition; what was not saved is left to it")
+                self._say(f"{fenced}: another member has this partition; unsaved events are left to it")
                 self._drop(partition)
             elif ours:  # a late member claimed it; our state in memory is consistent
                 self._claims[partition] = replace(self._store.claim(self._name(partition)), content=None)
@@ -310,7 +301,6 @@ class Monitor:
             return False  # tried again with the next saving
 
     def close(self) -> None:
-        """Save everything and leave the group."""
         if self._outbox is not None:
             self._outbox.settle(PATIENCE)
         self._worker.shutdown()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fourrates.alerts.payload import stable_id
 from fourrates.engines.kafka.address import Address
-from fourrates.engines.kafka.chunk import RejectedMessage
+from fourrates.engines.kafka.reader import RejectedMessage
 from fourrates.engines.kafka.source import LOG, library
 from fourrates.io import InputError
 
@@ -47,7 +47,7 @@ class Outbox:
         settings = {
             "linger.ms": 5,
             "message.timeout.ms": 0,  # a broker that is away usually returns
-            "max.in.flight.requests.per.connection": 1,  # in order, also where something is produced again
+            "max.in.flight.requests.per.connection": 1,  # in order, also if something is produced again
             **address.settings,
             "bootstrap.servers": address.servers,
             "error_cb": lambda _: None,  # the source reports it

@@ -7,8 +7,9 @@ same events.
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterator, Sequence
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
@@ -16,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from fourrates.engines.kafka.chunk import Chunk, RejectedMessage
 from fourrates.events.arrow import read_stream
-from fourrates.events.batch import Table
+from fourrates.events.batch import Batch, Table
 from fourrates.events.clock import Clock
 from fourrates.events.columns import checked_column, json_number, pick, pyarrow
 from fourrates.events.door import Columns, Door
@@ -35,10 +35,37 @@ if TYPE_CHECKING:
 
 KEY, TIME = "_key", "_time"  # columns that every message has, its own key and time
 ARROW = b"\xff\xff\xff\xff"  # how a stream of Arrow batches begins; no JSON does
-EVENT, LISTS = "event", "lists"  # what JSON holds; Arrow has types
+EVENT, LISTS = "event", "lists"  # the forms of JSON; Arrow has types
 JOINED = 400_000  # events of several messages that a bank takes together
 MOST_EVENTS = 1 << 18  # in one message
 MOST_BYTES = 1 << 28  # that an Arrow message may unpack to
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedMessage:
+    """A message, or events of one, that cannot be used."""
+
+    offset: int
+    problem: str  # the reason and the place
+    value: bytes | None  # the message as received, or columns of its bad events
+    key: bytes | None = None
+    events: int = 1  # that are rejected
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Events of one partition, in order, from whole messages; the row of each is the offset of its message."""
+
+    partition: int
+    next: int  # the offset after the last message, to resume from once all of it has been used
+    events: Batch
+    names: Sequence[str] = ()  # of the segments that `events.keys` count
+    rejected: list[RejectedMessage] = field(default_factory=list)
+    unlabelled: int = 0  # events without a true label, which were left out
+    clock: Clock = field(default_factory=Clock)  # the time format known after it, saved with `next`
+
+    def __len__(self) -> int:
+        return self.events.truths.size
 
 
 class Reader:
@@ -53,17 +80,28 @@ class Reader:
     ) -> None:
         asked = columns or Columns()
         pred = asked.pred or ("y_pred" if asked.score is None else None)
-        self.columns = Columns(asked.truth or "y_true", pred, asked.score, asked.time, asked.by)
+        self.columns = replace(asked, truth=asked.truth or "y_true", pred=pred)
         check_bad(bad)
         if asked.score is not None and len(labels.values) != 2:
             raise InputError(f"a score goes with two labels, not with {len(labels.values)}")
         self.bad, self.utc = bad, False
         self._encoder, self._threshold = LabelEncoder(labels), 0.5 if threshold is None else threshold
-        self._small = {self.columns.truth, self.columns.pred} if self._encoder.is_small else set()
         self._doors: dict[int, Door] = {}  # of partitions, each with its own clock
         self._fields = [name for name in self.columns.used() if name not in (KEY, TIME)]
         self._values = itemgetter(*self._fields)
         self._decode = msgspec.json.Decoder(float_hook=json_number).decode
+        self._packers = [self._packer(name) for name in self._fields]
+        names = {f"_{at}": name for at, name in enumerate(self._fields)}
+        kinds = (list[int | str] if pack is _whole_numbers else list for pack in self._packers)
+        needed = msgspec.defstruct("Needed", [*zip(names, kinds, strict=True)], rename=names, gc=False)
+        self._decode_lists = msgspec.json.Decoder(needed, float_hook=json_number).decode
+        self._lists = attrgetter(*names)
+
+    def _packer(self, name: str) -> Callable[[list[Any]], Any]:
+        """The shortest form of a column of this name, if it fits."""
+        if self._encoder.is_small and name in (self.columns.truth, self.columns.pred):
+            return bytes
+        return _whole_numbers if name in self.columns.by_names else list
 
     def _door(self, clock: Clock | None = None) -> Door:
         return Door(self._encoder, self.columns, self._threshold, "keep", clock=clock)
@@ -95,6 +133,13 @@ class Reader:
             raise InputError("no value")
         if value.startswith(ARROW):
             return self._arrow_columns(value)
+        if b"[" in value:
+            try:
+                columns = self._lists(self._decode_lists(value))
+                if len({*map(len, columns)}) == 1:
+                    return LISTS, len(columns[0]), [*map(_packed, self._packers, columns)]
+            except (ValueError, RecursionError):
+                pass  # not such columns; the general way reads them or names the problem
         record = self._record(value)
         try:
             values: tuple[Any, ...] = self._values(record)
@@ -105,25 +150,14 @@ class Reader:
             return EVENT, 1, values
         if {*map(type, values)} != {list} or len({*map(len, values)}) > 1:
             raise InputError(self._uneven(values))
-        return LISTS, len(values[0]), [*map(self._packed, self._fields, values)]
-
-    def _packed(self, name: str, column: list[Any]) -> Any:
-        """Whole numbers without an object for each of them; others as they are."""
-        try:
-            if name in self._small:
-                return bytes(column)
-            if {*map(type, column)} == {int}:  # True is the label 1, but another key
-                return array("q", column)
-        except (TypeError, ValueError, OverflowError):
-            pass
-        return column
+        return LISTS, len(values[0]), values
 
     def _uneven(self, values: Sequence[Any]) -> str:
         """The problem with columns that are not all lists of one length."""
         columns = dict(zip(self._fields, values, strict=True))
         for name, column in columns.items():
             if type(column) is not list:
-                return f"{column!r:.80} in column {name!r} where other columns have lists"
+                return f"{column!r:.80} in column {name!r} while other columns have lists"
         sizes = ", ".join(f"{name} {len(column):,}" for name, column in columns.items())
         return f"columns of different lengths: {sizes}"
 
@@ -190,7 +224,6 @@ class Reader:
             yield RejectedMessage(message.offset(), problem, value, message.key(), len(own))
 
     def _part(self, value: bytes, rows: list[int], count: int) -> bytes:
-        """Some events of a message, as a message of the same kind."""
         if not value.startswith(ARROW):
             columns = {name: column for name, column in self._record(value).items() if type(column) is list}
             some = {name: [column[row] for row in rows] for name, column in columns.items() if len(column) == count}
@@ -237,11 +270,22 @@ def _kind(column: Any) -> object:
     return getattr(column, "dtype", None) or getattr(column, "type", None)
 
 
+def _packed(pack: Callable[[list[Any]], Any], column: list[Any]) -> Any:
+    try:
+        return pack(column)
+    except (TypeError, ValueError, struct.error):
+        return column
+
+
+def _whole_numbers(column: list[Any]) -> memoryview:
+    return memoryview(struct.pack(f"{len(column)}q", *column)).cast("q")
+
+
 def _joined(columns: list[Any]) -> Any:
     kinds = {*map(type, columns)}
-    if kinds in ({array}, {bytes}):
-        return np.frombuffer(b"".join(columns), np.int64 if kinds == {array} else np.uint8)
-    if kinds <= {list, array, bytes}:
+    if kinds in ({memoryview}, {bytes}):
+        return np.frombuffer(b"".join(columns), np.int64 if kinds == {memoryview} else np.uint8)
+    if kinds <= {list, memoryview, bytes}:
         return [*chain.from_iterable(columns)]
     if isinstance(columns[0], np.ndarray):
         return np.concatenate(columns)

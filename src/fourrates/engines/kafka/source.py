@@ -6,16 +6,17 @@ import logging
 import math
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from fourrates.engines.kafka.address import Address
 from fourrates.io import InputError
+from fourrates.lazy import install
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer, Message, TopicPartition
+    from confluent_kafka import Consumer, TopicPartition
 
 MOST = 10_000  # messages taken at a time
 WAIT = 10.0  # seconds for an answer of the broker
@@ -38,7 +39,6 @@ class Seldom(logging.Filter):
         self._passed: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a message of the same words, whatever its numbers, has not passed for a minute."""
         words, now = re.sub(r"\d+", "", record.getMessage()), time.monotonic()
         if now - self._passed.get(words, -math.inf) < AGAIN:
             return False
@@ -58,19 +58,12 @@ def library() -> Any:
     try:
         import confluent_kafka
     except ImportError:
-        raise InputError("Kafka needs confluent-kafka: pip install 'fourrates[kafka]'") from None
+        raise InputError(f"Kafka needs confluent-kafka: {install('kafka')}") from None
     return confluent_kafka
 
 
-class Reads(Protocol):
-    """A reader of messages, such as :class:`~fourrates.engines.kafka.Reader`."""
-
-    def read(self, topic: str, partition: int, messages: Sequence[Message]) -> Iterator[Any]:
-        """What messages of one partition hold, in their order; `next` of each is the offset after its last message."""
-
-
 class Source:
-    """Chunks of events from a topic, by partition.
+    """Chunks of events from a topic, by partition; `reader` makes them of messages, in order, each with its `next`.
 
     A partition resumes at the offset that `begin` returns, asked before its first message, instead of the group's
     committed offset. Whoever stores :attr:`Chunk.next` and the results of a chunk in one transaction loses nothing and
@@ -82,7 +75,7 @@ class Source:
     def __init__(
         self,
         address: Address | str,
-        reader: Reads,
+        reader: Any,
         *,
         begin: Begin | None = None,
         end: End | None = None,
@@ -118,7 +111,7 @@ class Source:
         self._consumer.subscribe([self.address.topic], on_assign=self._assigned, on_revoke=revoked, on_lost=lost)
 
     def take(self, seconds: float, idle: Callable[[], None] | None = None) -> Iterator[Any]:
-        """Chunks of what arrives within this time; all of them are to be taken before the next call.
+        """Chunks of the messages within this time; all of them are to be taken before the next call.
 
         If nothing is ready, `idle` is called before waiting.
         """
@@ -163,7 +156,7 @@ class Source:
             self.positions[partition] = chunk.next
             yield chunk
 
-    # What the group decides ---------------------------------------------------------------------------------
+    # Decisions of the group ---------------------------------------------------------------------------------
 
     def _at(self, partition: int, offset: int | None = None) -> TopicPartition:
         at = self._kafka.OFFSET_INVALID if offset is None else offset
@@ -201,7 +194,7 @@ class Source:
             self._owed.pop(partition, None)
         consumer.incremental_unassign(partitions)
 
-    # What may go wrong --------------------------------------------------------------------------------------
+    # Errors --------------------------------------------------------------------------------------
 
     def _failed(self, error: Any) -> None:
         """Log the problem once until a broker that is away returns."""
@@ -231,7 +224,7 @@ class Source:
             if wanted and wanted < first
             else (f"it ends at offset {end:,}, before {wanted:,}: it was cut off, or made again")
         )
-        self._say(f"{self.address.topic}/{partition}: {lost}; going on at offset {first:,}")
+        self._say(f"{self.address.topic}/{partition}: {lost}; continuing at offset {first:,}")
         self.positions[partition] = first
         here = [self._at(partition, first)]
         self._consumer.incremental_unassign(here)
@@ -277,6 +270,5 @@ class Source:
                 del self._owed[one.partition]
 
     def close(self) -> None:
-        """Leave the group; `end` is called for what this member has."""
         self._consumer.close()
         self._raise()

@@ -1,4 +1,4 @@
-"""The states of partitions, as files in a folder that all members of the group share.
+"""The states of partitions, each a watch with its offset, as files in a folder that all members of the group share.
 
 A member that is given a partition first claims its state. Claims are numbered in rising order, and earlier claimants
 can no longer save. So a member that was cut off, and does not know yet that another one has its partition, cannot
@@ -11,12 +11,19 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from fourrates import files
-from fourrates.state import MAX_STATE, read_state
+from fourrates.checks import check_whole
+from fourrates.detectors.base import Detector, RecordDetector
+from fourrates.events.clock import Clock
+from fourrates.state import pack, read_state, unpack
+from fourrates.watch import Watch
+
+KIND = "KafkaPartition"
 
 
 class Fenced(Exception):
@@ -43,8 +50,6 @@ class Folder:
     path : path
         The folder; it is created if it is not there. On a network it must have atomic renames and exclusive creation,
         as NFS from version 3 on has.
-    max_state : int
-        The longest state that is read, in bytes; a longer one is a ValueError.
 
     Examples
     --------
@@ -59,11 +64,11 @@ class Folder:
     >>> folder.save(mine, b"older")
     Traceback (most recent call last):
     ...
-    fourrates.engines.kafka.store.Fenced: 'predictions/0': claim 1, and claim 2 came after it
+    fourrates.engines.kafka.store.Fenced: 'predictions/0': claim 1, and claim 2 is later
     """
 
-    def __init__(self, path: str | os.PathLike[str], max_state: int = MAX_STATE) -> None:
-        self.path, self.max_state = Path(path), max_state
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
         self.path.mkdir(parents=True, exist_ok=True)
 
     def claim(self, name: str) -> Claim:
@@ -90,11 +95,11 @@ class Folder:
     def _check(self, claim: Claim) -> None:
         last = max((number for number, _ in self._files(claim.name)), default=0)
         if last > claim.number:
-            raise Fenced(f"{claim.name!r}: claim {claim.number}, and claim {last} came after it")
+            raise Fenced(f"{claim.name!r}: claim {claim.number}, and claim {last} is later")
 
     def _latest(self, name: str, before: int) -> bytes | None:
         saved = [(number, path) for number, path in self._files(name) if path.suffix == ".state" and number < before]
-        return read_state(max(saved)[1], self.max_state) if saved else None
+        return read_state(max(saved)[1]) if saved else None
 
     def _file(self, name: str, number: int, kind: str) -> Path:
         return self.path / f"{quote(name, safe='')}.{number:012d}.{kind}"
@@ -104,3 +109,38 @@ class Folder:
         for file in os.listdir(self.path):
             if found := form.fullmatch(file):
                 yield int(found[1]), self.path / file
+
+
+@dataclass(slots=True)
+class Partition:
+    watch: Watch
+    next: int | None = None  # the offset to resume from; the watch has exactly the messages before it
+    clock: Clock = field(default_factory=Clock)  # how the times of the partition are written
+
+    def to_bytes(self) -> bytes:
+        about = {"next": self.next, "unit": self.clock.unit, "dates": self.clock.dates}
+        return pack(KIND, about, watch=self.watch.pieces())
+
+    @classmethod
+    def from_bytes(cls, saved: bytes) -> Partition:
+        found = unpack(saved)
+        if found.kind != KIND:
+            raise ValueError(f"this is the state of {found.kind}, not of a partition")
+        try:
+            position = None if found.about["next"] is None else check_whole(found.about["next"], "next", 0)
+            clock = Clock(found.about["unit"], found.about["dates"])
+            watch = Watch.from_bytes(bytes(found.sections["watch"]))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"the saved state of a partition does not fit itself ({error!r})") from None
+        return cls(watch, position, clock)
+
+    def check_detector(self, asked: RecordDetector) -> None:
+        """Raise a ValueError if the watch has other settings than these."""
+        saved = self.watch.detector
+        if type(asked) is not type(saved) or _settings(asked) != _settings(saved):
+            raise ValueError(f"it resumes with {saved!r}, not with {asked!r}")
+
+
+def _settings(detector: Detector) -> dict[str, Any]:
+    """Parameters with the labels in code order, which shows the positive one."""
+    return {**detector.parameters, "labels": list(detector.labels.values), "positive": None}

@@ -5,8 +5,7 @@ of keys in Spark's state store. :func:`read_bank` reads it back from a checkpoin
 findings of a streaming query, each micro-batch once.
 """
 
-from fourrates.engines.spark.checkpoint import read_bank
 from fourrates.engines.spark.engine import detect
-from fourrates.engines.spark.sink import write_once
+from fourrates.engines.spark.streaming import read_bank, write_once
 
 __all__ = ["detect", "read_bank", "write_once"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from pyspark.sql import types as T
 from fourrates.engines.spark.coding import Coder, events_of, moments
 from fourrates.engines.spark.events import Task, prepare
 from fourrates.engines.spark.results import Rows, result_schema
-from fourrates.events.batch import Batch
 from fourrates.findings import Finding
 from fourrates.watch import Watch
 
@@ -78,30 +78,29 @@ class _Streams:
         """Take events; each finding has the place of its event as its row."""
         task = self._task
         keys = [rows.column(i) for i in range(len(task.by))]
-        events = events_of(codes, task.classes, moments(rows.column(len(keys))) if task.order else None)
+        times = moments(rows.column(len(keys))) if task.order else None
+        versions = None if task.version is None else rows.column(task.version)
+        events = events_of(codes, task.classes, times, versions)
         starts = _starts(keys, len(rows))
         if self._last_key != [key[0] for key in keys]:
             self._last = Watch(task.detector)
-        findings = self._last.update(_part(events, 0, starts[1]))
-        if len(starts) > 3:  # streams between the first one and the last one
-            inner, streams = _part(events, starts[1], starts[-2]), np.arange(len(starts) - 3)
+        findings = self._last.update(events.take(slice(starts[1])))
+        if versions is not None:  # which serves is a question of one stream
+            for first, end in pairwise(starts[1:-1]):
+                findings += Watch(task.detector).update(events.take(slice(first, end)))
+        elif len(starts) > 3:  # streams between the first one and the last one
+            inner, streams = events.take(slice(starts[1], starts[-2])), np.arange(len(starts) - 3)
             keyed = replace(inner, keys=np.repeat(streams, np.diff(starts[1:-1])))
             findings += Watch(task.detector).update(keyed, [*map(str, streams.tolist())])
         if len(starts) > 2:
             self._last = Watch(task.detector)
-            findings += self._last.update(_part(events, starts[-2], starts[-1]))
+            findings += self._last.update(events.take(slice(starts[-2], starts[-1])))
         self._last_key = [key[-1] for key in keys]
         return findings
 
 
-def _part(events: Batch, start: int, end: int) -> Batch:
-    part = slice(start, end)
-    times = None if events.times is None else events.times[part]
-    return Batch(events.truths[part], events.preds[part], "", events.rows[part], times)
-
-
 def _starts(keys: list[pa.Array], size: int) -> list[int]:
-    """The first rows of streams, where the key differs from the row before, and their ends."""
+    """The first rows of streams, with another key than the row before, and their ends."""
     differs = np.zeros(max(size - 1, 0), np.bool_)
     for key in keys if size > 1 else ():
         differs |= pc.not_equal(key[1:], key[:-1]).to_numpy(zero_copy_only=False)

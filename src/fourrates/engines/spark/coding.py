@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -32,20 +33,18 @@ if TYPE_CHECKING:
 
 
 class Coder:
-    """Rows to codes; with ``bad="reject"`` the first bad row is an InputError."""
-
     def __init__(self, task: Task) -> None:
         self._task = task
         self._door = Door(LabelEncoder(task.detector.labels), Columns(task.truth, task.pred), bad="keep")
 
     def read(self, rows: pa.Table | pa.RecordBatch) -> tuple[Codes, list[tuple[int, str]]]:
-        """The code of each row that `prepare` selected, -1 where it is no event, and letters about those by row."""
+        """The code of each row that `prepare` selected, -1 if it is no event, and letters about those by row."""
         task = self._task
         labels = {task.truth: rows.column(TRUTH), task.pred: rows.column(PRED)}
         found = self._door.reading(Table(labels, "", np.arange(len(rows)), sound=True))
         assert found.truths is not None
         assert found.preds is not None
-        for name in task.by:
+        for name in (*task.by, *task.versions):
             column = rows.column(name)
             if column.null_count or not pa.types.is_integer(column.type):
                 check_keys(checked_column(column, name, validate=False), name, found.bad)
@@ -67,7 +66,7 @@ class Coder:
         if task.bad == "skip" or not places.size:
             return
         wrong = rows.take(pa.array(places))
-        own = {name: name for name in (*task.by, *task.order)} | {task.truth: TRUTH, task.pred: PRED}
+        own = {name: name for name in task.keys} | {task.truth: TRUTH, task.pred: PRED}
         columns = {name: listed(wrong.column(column)) for name, column in own.items()}
         for place, values in zip(places.tolist(), zip(*columns.values(), strict=True), strict=True):
             row, reason = dict(zip(columns, values, strict=True)), bad[place].problem
@@ -76,10 +75,15 @@ class Coder:
             yield place, letter(reason, row)
 
 
-def events_of(codes: Any, classes: int, times: npt.NDArray[np.datetime64] | None) -> Batch:
-    """Codes as a watch takes them; the row of each is its place."""
+def events_of(codes: Any, classes: int, times: npt.NDArray[np.datetime64] | None, versions: Any = None) -> Batch:
+    """Codes as a watch takes them, with a column of versions, if any; the row of each is its place."""
     truths, preds = (part.astype(np.uint16) for part in np.divmod(codes, classes))
-    return Batch(truths, preds, "", np.arange(codes.size), times)
+    events = Batch(truths, preds, "", np.arange(codes.size), times)
+    if versions is None:
+        return events
+    known = versions.dictionary_encode()
+    of, names = known.indices.to_numpy().astype(np.int64), known.dictionary.to_pylist()
+    return replace(events, versions=of, version_names=names)
 
 
 def moments(column: Any) -> npt.NDArray[np.datetime64] | None:

@@ -27,6 +27,7 @@ def detect(
     pred: str,
     by: str | Iterable[str] | None = None,
     order: str | Iterable[str] | None = None,
+    version: str | None = None,
     arl: float | None = None,
     budget: str | float | None = None,
     rate: float | None = None,
@@ -52,6 +53,9 @@ def detect(
         Columns that put the events of a stream in order; rows that are equal in all of them keep the order in which
         Spark delivers them. Batch needs it. A streaming DataFrame takes one, a timestamp or an integer, to order the
         events of a micro-batch and, with a `watermark`, of the whole stream.
+    version : str, optional
+        Column of the model version that predicted, a string or an integer. Each has its own normal and drifts. It
+        retires when it made none of 500 predictions, of its key in batch, of its shard in a stream.
     arl : float, optional
         Events of all streams together between two false alarms; 100,000 if nothing else is given.
     budget : str or float, optional
@@ -68,11 +72,11 @@ def detect(
     detector : FourRates or LFR, optional
         Settings instead of `arl`, `budget`, `reference`, `labels` and `positive`.
     shards : int, optional
-        Batch: partitions to work on; Spark's own choice if not given. Streaming: parts of the state, 32 if not given,
-        which cannot change once a query has a checkpoint.
+        For batches, partitions to work on; Spark's own choice if not given. For streams, parts of the state, 32 if not
+        given, which cannot change once a query has a checkpoint.
     watermark : str or True, optional
-        Streaming: how long to wait for late events, such as ``"10 minutes"``; True if the DataFrame has a watermark on
-        `order` already. Events are then ordered by time once the watermark has passed them, and later ones are
+        For streams, how long to wait for late events, such as ``"10 minutes"``; True if the DataFrame has a watermark
+        on `order` already. Events are then ordered by time once the watermark has passed them, and later ones are
         rejected. Without it they are processed as they arrive.
     bad : {"keep", "skip", "reject"}
         Rows without a key, time or prediction, or with an unknown label, become rows of the result with the kind
@@ -82,13 +86,13 @@ def detect(
     Returns
     -------
     DataFrame
-        One row for each rate that moved. It has the columns of `by` and the first of `order` at the alarm, and the
-        `kind`, that of a :class:`~fourrates.Finding`, "rejected" or "unlabelled". The columns `at`, `drift` (the one it
-        is about), `since`, `started`, `started_first` and `started_last` count the events of that stream;
-        `started_time` is the time of the event `started` if the first of `order` is a timestamp. `closes` is whether it
-        closes that drift. Then follow `rate`, `direction`, `before`, `after`, their `before_n` and `after_n`,
-        `evidence` and its `bound`; `id`, the same for the same finding; the `reason` and `row` of a rejected row, and
-        the number of `rows`.
+        One row for each rate that moved. It has the columns of `by` and the first of `order` at the alarm, that of
+        `version`, and the `kind`, that of a :class:`~fourrates.Finding`, "rejected" or "unlabelled". The columns `at`,
+        `drift` (the one it is about), `since`, `started`, `started_first` and `started_last` count the events of that
+        stream; `started_time` is the time of the event `started` if the first of `order` is a timestamp. `closes` is
+        whether it closes that drift. Then follow `rate`, `direction`, `before`, `after`, their `before_n` and
+        `after_n`, `evidence` and its `bound`; `id`, the same for the same finding; the `reason` and `row` of a rejected
+        row, and the number of `rows`.
     """
     if detector is None:
         if arl is not None and budget is not None:
@@ -102,7 +106,7 @@ def detect(
         detector = FourRates(length, reference=reference, labels=classes, positive=positive)
     else:
         _check_alone(detector, arl=arl, budget=budget, reference=reference, positive=positive)
-    task = Task(detector.clone(), truth, pred, _names(by), _names(order), bad)
+    task = Task(detector.clone(), truth, pred, _names(by), _names(order), bad, version)
     check(task, df.schema, df.isStreaming)
     if shards is not None and shards < 1:
         raise ValueError(f"shards {shards!r} is not at least 1")
@@ -111,7 +115,7 @@ def detect(
     if watermark is not None:
         raise ValueError("watermark is for a streaming DataFrame; one that is all there is put in order by `order`")
     if not task.order:
-        raise ValueError("order: a DataFrame has none of its own; name the column that puts its events in order")
+        raise ValueError("order: a DataFrame has none; name the column that puts its events in order")
     return find_in_batch(df, task, shards)
 
 

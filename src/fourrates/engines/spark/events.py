@@ -1,4 +1,4 @@
-"""A task on a DataFrame of events: its columns, its detector, and its treatment of bad rows."""
+"""A task on a DataFrame of events with its columns, its detector, and its treatment of bad rows."""
 
 from __future__ import annotations
 
@@ -23,14 +23,22 @@ TRUTH, PRED, SHARD, CLOCK = "__truth", "__pred", "__shard", "__clock"
 
 @dataclass(frozen=True)
 class Task:
-    """The columns, the detector, and the treatment of bad rows."""
-
     detector: RecordDetector
     truth: str
     pred: str
     by: tuple[str, ...]  # columns that distinguish streams; none for one stream
     order: tuple[str, ...]  # columns that put the events of a stream in order
     bad: Bad
+    version: str | None = None  # the column of the model version that predicted
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        return () if self.version is None else (self.version,)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns of streams, of their order, and of versions."""
+        return (*self.by, *self.order, *self.versions)
 
     @property
     def classes(self) -> int:
@@ -40,13 +48,14 @@ class Task:
 def check(task: Task, schema: T.StructType, streaming: bool) -> None:
     """Raise an error that names any column of a schema that does not fit a task."""
     check_bad(task.bad)
-    for role, names in (("truth", [task.truth]), ("pred", [task.pred]), ("by", task.by), ("order", task.order)):
+    roles = {"truth": [task.truth], "pred": [task.pred], "by": task.by, "order": task.order, "version": task.versions}
+    for role, names in roles.items():
         for name in names:
             if name not in schema.names:
                 raise ValueError(f"{role}: there is no column {name!r}; there are {', '.join(schema.names)}")
-    used = [task.truth, task.pred, *task.by, *task.order]
+    used = [task.truth, task.pred, *task.keys]
     if twice := sorted({name for name in used if used.count(name) > 1} - {task.truth, task.pred}):
-        raise ValueError(f"column {twice[0]!r} is asked for twice")
+        raise ValueError(f"column {twice[0]!r} is named twice")
     for role, name in (("truth", task.truth), ("pred", task.pred)):
         if not isinstance(kind := schema[name].dataType, READ):
             raise ValueError(f"{role}: column {name!r} is {kind.simpleString()}, which cannot be a label: cast it")
@@ -54,6 +63,9 @@ def check(task: Task, schema: T.StructType, streaming: bool) -> None:
         kind = schema[name].dataType
         if not isinstance(kind, SAVED if streaming else READ):
             raise ValueError(f"by: column {name!r} is {kind.simpleString()}, which cannot be a key: cast it to string")
+    for name in task.versions:
+        if not isinstance(kind := schema[name].dataType, SAVED):
+            raise ValueError(f"version: column {name!r} is {kind.simpleString()}: cast it to string")
     if streaming and len(task.order) > 1:
         raise ValueError(f"order: a stream is put in order by one column, not by {task.order}")
     if streaming and task.order and not isinstance(schema[task.order[0]].dataType, (*INTEGERS, *TIMES)):
@@ -66,9 +78,10 @@ def prepare(frame: DataFrame, task: Task, extra: Sequence[Column] = ()) -> DataF
     Skipped rows without key or order are dropped here, since an exchange would put them all in one place.
     """
     if task.bad == "skip":
-        for name in (*task.by, *task.order):
+        for name in task.keys:
             frame = frame.where(_is_there(frame, name))
     columns = [F.col(_quoted(name)) for name in (*task.by, *task.order)]
+    columns += [F.col(_quoted(name)).cast("string").alias(name) for name in task.versions]
     labels = [F.col(_quoted(name)).alias(own) for name, own in ((task.truth, TRUTH), (task.pred, PRED))]
     return frame.select(*columns, *extra, *labels)
 

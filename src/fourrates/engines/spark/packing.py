@@ -1,6 +1,6 @@
 """Packing of events on the way to their shards, many rows as one.
 
-Spark moves, sorts and groups rows one at a time. So the events of a micro-batch are gathered by shard where they are
+Spark moves, sorts and groups rows one at a time. So the events of a micro-batch are gathered by shard as they are
 read, as columns. One row per shard, instead of one per event, passes through the exchange and into the shard's worker.
 """
 
@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from fourrates.engines.spark.coding import Coder
 from fourrates.engines.spark.events import SHARD, TIMES, Task
-from fourrates.engines.spark.shard import CODE, TIME
+from fourrates.engines.spark.shard import CODE, TIME, VERSION
 
 GATHERED = 500_000  # rows that are packed together
 EVENTS, LETTERS = "events", "letters"  # PySpark renames a column that begins with an underscore
@@ -32,16 +32,15 @@ def packed(events: DataFrame, task: Task) -> DataFrame:
 
 
 def packed_columns(schema: T.StructType, task: Task) -> pa.Schema:
-    """The columns packed for an event, namely key, order and code."""
     keys = to_arrow_schema(T.StructType([schema[name] for name in task.by]))
     order = [pa.timestamp("us") if isinstance(schema[name].dataType, TIMES) else pa.int64() for name in task.order]
     code = pa.from_numpy_dtype(np.min_scalar_type(task.classes**2 - 1))
     own = [(f"key{i}", key.type) for i, key in enumerate(keys)]
-    return pa.schema([*own, *[(TIME, kind) for kind in order], (CODE, code)])
+    versions = [(VERSION, pa.string()) for _ in task.versions]
+    return pa.schema([*own, *[(TIME, kind) for kind in order], *versions, (CODE, code)])
 
 
 def packer(task: Task, columns: pa.Schema) -> Callable[[Batches], Batches]:
-    """The function that runs where events are read."""
 
     def pack(batches: Batches) -> Batches:
         coder = Coder(task)
@@ -64,7 +63,7 @@ def _by_shard(gathered: list[pa.RecordBatch], task: Task, columns: pa.Schema, co
     shards = rows[SHARD].to_numpy()
     order = np.argsort(shards.astype(np.min_scalar_type(shards.max())), kind="stable")
     events = order[codes[order] >= 0]
-    taken = rows.select([*task.by, *task.order]).take(pa.array(events)).append_column(CODE, pa.array(codes[events]))
+    taken = rows.select([*task.keys]).take(pa.array(events)).append_column(CODE, pa.array(codes[events]))
     cast = taken.rename_columns(columns.names).cast(columns)
     batch = pa.RecordBatch.from_arrays([column.combine_chunks() for column in cast], schema=columns)
     present = np.unique(shards)

@@ -44,9 +44,10 @@ FIELDS = {
 def result_schema(task: Task, schema: T.StructType) -> T.StructType:
     """The columns of the result, from the key, the order, and the finding."""
     own = [*task.by, *task.order[:1]]
-    if taken := [name for name in own if name in FIELDS]:
+    if taken := [name for name in [*own, *task.versions] if name in FIELDS]:
         raise ValueError(f"column {taken[0]!r} has the name of a column of the result: rename it")
     given = [T.StructField(name, schema[name].dataType) for name in own]
+    given += [T.StructField(name, T.StringType()) for name in task.versions]
     fields = dict(FIELDS)
     if task.order and isinstance(schema[task.order[0]].dataType, T.TimestampNTZType | T.DateType):
         fields["started_time"] = T.TimestampNTZType()
@@ -55,7 +56,7 @@ def result_schema(task: Task, schema: T.StructType) -> T.StructType:
 
 class Rows:
     def __init__(self, task: Task) -> None:
-        self._own = [*task.by, *task.order[:1]]
+        self._own, self._version = [*task.by, *task.order[:1]], task.version
         self._rows: list[dict[str, Any]] = []
 
     def __len__(self) -> int:
@@ -66,6 +67,9 @@ class Rows:
         started = finding.started_time
         place = dict(zip(self._own, own, strict=True))
         place["started_time"] = None if started is None else int(started.astype(np.int64))
+        if self._version is not None:
+            place[self._version] = finding.version
+            own = [*own, finding.version]
         for row in _by_rate(finding):
             name = json.dumps([str(value) for value in own] + [row["kind"], row["at"], row["rate"]])
             self._rows.append(place | row | {"id": hashlib.blake2b(name.encode(), digest_size=12).hexdigest()})
@@ -81,7 +85,6 @@ class Rows:
 
 
 def _by_rate(finding: Finding) -> list[dict[str, Any]]:
-    """The fields of each rate; a shift is about the share of positives."""
     first, last = finding.started_between or (None, None)
     head = {
         "kind": finding.kind,

@@ -8,8 +8,8 @@ Every state has a fingerprint, of the settings and of all events so far, and the
 processes are used again, and cache the watches they had last by their fingerprints. A cached one is brought up to date
 by the log if another worker had the shard since; the saved watch is read, and checked, only if none of them is cached.
 
-Events are Arrow tables with columns ``key0``, ``key1``, ...; ``time`` if there is an order, timestamps or integers; and
-``code``, a pair of labels.
+Events are Arrow tables with columns ``key0``, ``key1``, ...; ``time`` if there is an order, timestamps or integers;
+``version``, if versions are known; and ``code``, a pair of labels.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from pyspark.sql.streaming.stateful_processor import ListState, ValueState
 
-CODE, TIME = "code", "time"
+CODE, TIME, VERSION = "code", "time", "version"
+VERSIONED = "version="  # before the column of versions, after those of the key
 LOGGED = 0.25  # the longest log since the watch was written, as a share of it
 CACHED = 256 << 20  # bytes of watches that a worker process caches
 CODEC = "lz4"
@@ -59,7 +60,7 @@ class Head(NamedTuple):
     """The identity of a shard's state."""
 
     shards: int  # how many parts the keys are divided into
-    by: tuple[str, ...]  # name and type of each column of the key
+    by: tuple[str, ...]  # name and type of each column of the key, and the column of versions
     fingerprint: bytes  # of the settings and of all events so far
     start: bytes = b""  # the fingerprint of the saved watch, from which the log begins
     size: int = 0  # bytes of that watch before it was compressed
@@ -89,8 +90,6 @@ cache: OrderedDict[bytes, tuple[Watch, int]] = OrderedDict()  # with the bytes t
 
 @dataclass
 class Shard:
-    """A watch with the identity of its state and its waiting events."""
-
     watch: Watch
     head: Head
     waiting: pa.Table | None = None  # events that the watermark has not passed
@@ -106,7 +105,7 @@ class Shard:
 
     @classmethod
     def restore(cls, kept: ShardState, detector: Detector, shards: int, by: Sequence[str] = ()) -> Shard:
-        """What :meth:`save` kept, or one that has seen nothing; other settings are a ValueError that names them."""
+        """The shard of :meth:`save`, or one that has seen nothing; other settings are a ValueError that names them."""
         named = kept.head.get()
         if named is None:
             return cls.begin(detector, shards, by)
@@ -152,16 +151,25 @@ class Shard:
         """Take events, each stream's in the order of their times; findings with the key and the time of their event."""
         if not events.num_rows:
             return []
-        streams, _ = _segments(events)
-        order = np.lexsort(([_times(events)] if TIME in events.column_names else []) + [streams])
-        events = events.take(pa.array(order))
-        logged = events if _is_timed(events) else events.select([*_keys(events), CODE])  # a watch has no other order
+        by = [_times(events)] if TIME in events.column_names else []
+        if VERSION not in events.column_names:  # which version serves is a question of all streams
+            by.append(_segments(events)[0])
+        if by:
+            events = events.take(pa.array(np.lexsort(by)))
+        logged = events if _is_timed(events) else events.select([name for name in events.column_names if name != TIME])
         self._taken.append(_to_bytes(logged))
         self.head = self.head._replace(fingerprint=extended(self.head.fingerprint, self._taken[-1]))
         own = [events[name] for name in _keys(events)]
         if TIME in events.column_names:
             own.append(events[TIME].cast(pa.int64()))
-        return [([column[finding.row].as_py() for column in own], finding) for finding in _update(self.watch, events)]
+        found = []
+        for finding in _update(self.watch, events):
+            values = [column[finding.row].as_py() for column in own]
+            if finding.kind == "acceptance" and finding.segment:  # a version retired, at an event of any stream
+                key = key_of(finding.segment, self.head.by)
+                values[: len(_keys(events))] = key if isinstance(key, tuple) else (key,)
+            found.append((values, finding))
+        return found
 
     def pass_watermark(self, events: pa.Table, watermark: int) -> tuple[list[tuple[list[Any], Finding]], pa.Table]:
         """Queue new events and process all that the watermark has passed; returns those that were late."""
@@ -181,7 +189,7 @@ def rebuilt(head: Head, saved: Callable[[], Any], log: Callable[[], Any]) -> Wat
     entries = [bytes(events) for (events,) in log()]
     states = [*accumulate(entries, extended, initial=head.start)]
     if states[-1] != head.fingerprint:
-        raise ValueError("the saved state of a shard is damaged (its log does not lead to what its head names)")
+        raise ValueError("the saved state of a shard is damaged (its log does not lead to its head)")
     place = next((i for i in reversed(range(len(states))) if states[i] in cache), None)
     watch = _read_watch(head, saved()) if place is None else cache.pop(states[place])[0]
     for entry in entries[place or 0 :]:
@@ -196,6 +204,7 @@ def extended(fingerprint: bytes, events: bytes) -> bytes:
 
 def key_of(name: str, by: Sequence[str]) -> Any:
     """The key of a segment as a bank has it; a tuple for several columns, 0 for none."""
+    by = [column for column in by if not column.startswith(VERSIONED)]
     if len(by) > 1:
         return tuple(json.loads(name))
     return 0 if not by else name if by[0].endswith("string") else int(name)
@@ -205,7 +214,8 @@ def _update(watch: Watch, events: pa.Table) -> list[Finding]:
     """Let a watch take events; each finding has the place of its event as its row."""
     streams, names = _segments(events)
     times = moments(events[TIME].combine_chunks()) if _is_timed(events) else None
-    batch = events_of(events[CODE].to_numpy(), _classes(watch), times)
+    versions = events[VERSION].combine_chunks() if VERSION in events.column_names else None
+    batch = events_of(events[CODE].to_numpy(), _classes(watch), times, versions)
     return watch.update(replace(batch, keys=streams), names)
 
 
@@ -220,7 +230,7 @@ def _segments(events: pa.Table) -> tuple[npt.NDArray[np.int64], list[str]]:
 
 
 def _keys(events: pa.Table) -> list[str]:
-    return [name for name in events.column_names if name not in (TIME, CODE)]
+    return [name for name in events.column_names if name not in (TIME, VERSION, CODE)]
 
 
 def _is_timed(events: pa.Table) -> bool:
@@ -267,7 +277,6 @@ def _read_watch(head: Head, saved: tuple[Any, ...] | None) -> Watch:
 
 
 def _read_waiting(head: Head, kept: ValueState | None, watch: Watch) -> pa.Table | None:
-    """The waiting events that the head names."""
     if not head.waiting:
         return None
     found = None if kept is None else kept.get()

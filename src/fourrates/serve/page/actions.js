@@ -5,7 +5,7 @@ import { el, printable } from "./dom.js";
 import { clock, culprit, sameSegment, seconds, segment, several } from "./words.js";
 
 const LENGTHS = [["1 hour", 1], ["8 hours", 8], ["1 day", 24], ["1 week", 168]];
-const WHO = "fourrates-who"; // whoever acknowledges is asked for the name once
+const WHO = "fourrates-who"; // whoever acknowledges gives the name once
 
 // Ask for some fields in a dialog; null if it was cancelled.
 function ask(title, text, fields, confirm) {
@@ -28,7 +28,7 @@ const who = () => ({ label: "Who", node: el("input", { autocomplete: "name", val
 const why = (hint) => ({ label: "Why (optional)", node: el("input", { placeholder: hint, maxlength: 2000 }) });
 
 export class Actions {
-  // `view` has the monitor's name, its segment or null, its state and `look`; `notice` shows a message.
+  // `view` has the monitor's name, its segment or null, its state and its `looks`; `notice` shows a message.
   constructor(view, notice) {
     Object.assign(this, { view, notice });
     const button = (text, act) => el("button", { type: "button", onclick: async (event) => { event.target.disabled = true; await act(); event.target.disabled = false; } }, text);
@@ -58,8 +58,10 @@ export class Actions {
   async act(what, done, failed) {
     try {
       const answer = await what();
-      if (done) this.notice(done);
-      this.view.look(0);
+      if (done) {
+        this.notice(done);
+        await this.view.looks.again();
+      }
       return answer ?? true;
     } catch (error) {
       this.notice(`${failed}: ${printable(error.message)}`, true);
@@ -105,11 +107,11 @@ export class Actions {
     const given = await ask("Silence alerts", `No alerts about ${of} for a while. Findings still appear here.`, [{ label: "For", node: length }], "Silence");
     if (!given) return;
     const until = new Date(Date.now() + 3.6e6 * Number(given[0])).toISOString();
-    if (await this.act(() => api.silence(this.view.monitor, until, this.view.segment), "Alerts are silenced.", "Not silenced")) this.view.silenced(until);
+    if (await this.act(() => api.silence(this.view.monitor, until, this.view.segment), "Alerts are silenced.", "Not silenced")) this.quiet.focus();
   }
 
   async endSilence() {
-    if (await this.act(() => api.endSilence(this.view.monitor, this.view.segment), "Alerts are sent again.", "The silence did not end")) this.view.silenced(null);
+    if (await this.act(() => api.endSilence(this.view.monitor, this.view.segment), "Alerts are sent again.", "The silence did not end")) this.loud.focus();
   }
 
   async newReference() {

@@ -55,7 +55,7 @@ async function json(path, options) {
   const answer = await send(path, options);
   const text = await answer.text();
   let body = null;
-  try { body = text ? JSON.parse(text) : null; } catch { /* told below, by its status */ }
+  try { body = text ? JSON.parse(text) : null; } catch { /* reported below, by its status */ }
   if (answer.ok) return body;
   const error = body?.error ?? {};
   throw new Refused(answer.status, error.code, error.message ?? `the server answered ${answer.status}`);
@@ -91,20 +91,18 @@ export function findings(name, limit, { segment, overall, before } = {}) {
 
 // The stream ------------------------------------------------------------------------------------------------
 
-const SILENT = 40_000; // ms without a byte: the server sends a heartbeat every 15 s
+const SILENT = 40_000; // ms without a byte; the server sends a heartbeat every 15 s
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 10_000;
 
-// Events of one monitor, or of all; reconnects for as long as it is open. `listener` has
-//   connected(again)  the stream is up; `again` when something may have been missed and must be fetched
-//   lost(wait)        it is not; the next attempt is in `wait` ms
-//   event(name, data) an event
+// News of one monitor, or of all; reconnects for as long as it is open. `listener` has
+//   connected()  the stream is up; something may have been missed
+//   lost()       it is not
+//   changed()    there is something new to fetch
 export class Feed {
   constructor(monitor, listener) {
     this.path = monitor === null ? "api/stream" : `api/stream?monitor=${encodeURIComponent(monitor)}`;
     this.listener = listener;
-    this.last = null;
-    this.boot = null;
     this.wait = FIRST_WAIT;
     this.open = true;
     this.awake = () => {};
@@ -126,17 +124,17 @@ export class Feed {
   async run() {
     while (this.open) {
       this.request = new AbortController();
+      let gone = false;
       try {
         await this.read();
-        this.gone = false;
-      } catch (error) { // away, ended, silent or refused: all of them mean to try again
-        this.gone = error.status === 404;
+      } catch (error) { // away, ended, silent or refused; all of them mean to try again
+        gone = error.status === 404;
       }
       clearTimeout(this.watchdog);
       if (!this.open) return;
       const wait = this.wait * (0.75 + Math.random() / 2);
       this.wait = Math.min(2 * this.wait, LONGEST_WAIT);
-      if (!this.gone) this.listener.lost(wait);
+      if (!gone) this.listener.lost();
       await new Promise((resolve) => {
         this.awake = resolve;
         setTimeout(resolve, wait);
@@ -151,49 +149,16 @@ export class Feed {
 
   async read() {
     this.heard();
-    const headers = { Accept: "text/event-stream", ...(this.last === null ? {} : { "Last-Event-ID": this.last }) };
-    const answer = await send(this.path, { headers, signal: this.request.signal });
-    if (answer.status === 404) { // deleted, or never there: the view says so
-      this.wait = LONGEST_WAIT;
-      this.listener.connected(true);
-      throw new Refused(404);
-    }
+    const answer = await send(this.path, { headers: { Accept: "text/event-stream" }, signal: this.request.signal });
+    this.wait = answer.ok ? FIRST_WAIT : LONGEST_WAIT;
+    if (answer.ok || answer.status === 404) this.listener.connected(); // deleted, or never there, as the view shows
     if (!answer.ok) throw new Refused(answer.status);
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-    let rest = "";
-    const empty = () => ({ name: "message", id: null, data: [] });
-    let one = empty();
     for (;;) {
       const { value, done } = await reader.read();
       if (done) return;
       this.heard();
-      const lines = (rest + value).split(/\r\n|\n/);
-      rest = lines.pop();
-      for (const line of lines) {
-        if (line === "") {
-          if (one.data.length) this.dispatch(one);
-          one = empty();
-          continue;
-        }
-        const [, field, content] = /^([^:]*):? ?(.*)$/s.exec(line); // s: a name may hold U+2028, which a dot leaves out
-        if (field === "event") one.name = content;
-        else if (field === "data") one.data.push(content);
-        else if (field === "id") one.id = content;
-      }
+      if (/^(event|data):/m.test(value)) this.listener.changed(); // however an event is cut into pieces
     }
-  }
-
-  dispatch({ name, id, data }) {
-    const body = JSON.parse(data.join("\n"));
-    // A greeting has the number of the latest event, which may not have been sent to us yet.
-    if (id !== null && (name !== "hello" || this.last === null)) this.last = id;
-    if (name === "hello") {
-      // The same server resumes where we were; another one, or our first, knows nothing of our state.
-      const same = this.boot === body.server;
-      this.boot = body.server;
-      this.wait = FIRST_WAIT;
-      this.listener.connected(!same);
-    } else if (name === "resync") this.listener.connected(true);
-    else this.listener.event(name, body);
   }
 }

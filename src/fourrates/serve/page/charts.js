@@ -6,12 +6,10 @@ import { byOrder, clock, delay, isRecall, known, meaning, percent, rate, seconds
 const [LARGE, SMALL, STRIP] = [316, 84, 80]; // px high
 const RIGHT = 46; // px beside the large chart and the strip, whose second axis is there
 const BESIDE = 3; // small charts of rates before the button for all
-const FLOOR = 1e-4; // of an alarm: less is drawn as this
-const POINTS = 2400; // kept in memory; then the older half is thinned
-const PAUSE = 200; // ms between two drawings of new points
+const FLOOR = 1e-4; // of an alarm; less is drawn as this
 const BARS = 90; // of the volume
 const RANGES = [["15 min", 900], ["1 h", 3600], ["6 h", 21_600], ["1 day", 86_400], ["1 week", 604_800], ["All", null]];
-const SHORT = 1; // s: a life too short for a time axis
+const SHORT = 1; // s; a life too short for a time axis
 const STEPS = [1, 2, 5, 10, 15, 30, ...[1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720].map((x) => 60 * x), ...[1, 2, 7, 14, 28, 84, 364].map((x) => 86_400 * x)];
 const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3]];
 
@@ -31,30 +29,7 @@ export class Series {
 
   get length() { return this.time.length; }
 
-  // False for a point that is already there.
-  add(point) {
-    const last = this.length - 1;
-    if (last >= 0 && point.event <= this.event[last]) return false;
-    this.event.push(point.event);
-    this.time.push(last >= 0 ? Math.max(point.time, this.time[last]) : point.time);
-    this.evidence.push(point.evidence);
-    this.delay.push(point.label_delay);
-    for (const [name, columns] of Object.entries(this.rates)) {
-      for (const key of Object.keys(columns)) columns[key].push(point.rates?.[name]?.[key] ?? null);
-    }
-    if (this.length > POINTS) this.thin();
-    return true;
-  }
-
-  // Drop every second point of the older half.
-  thin() {
-    const half = this.length >> 1;
-    const every = (list) => list.filter((_, i) => i >= half || i % 2 === 0);
-    for (const key of ["time", "event", "evidence", "delay"]) this[key] = every(this[key]);
-    for (const columns of Object.values(this.rates)) for (const key of Object.keys(columns)) columns[key] = every(columns[key]);
-  }
-
-  // The value of one column where another has a value, on straight lines between the points.
+  // The value of one column at the values of another, on straight lines between the points.
   static at(xs, ys, x) {
     let low = 0, high = xs.length - 1;
     if (high < 0) return null;
@@ -70,11 +45,10 @@ export class Series {
 }
 
 export class Charts {
-  // `ask(seconds)` fetches the series of another range.
+  // `ask()` fetches the series of another range.
   constructor(ask) {
     this.ask = ask;
     this.series = null;
-    this.missed = null; // points that come while the series is asked for, which it may not have
     this.marks = []; // findings
     this.overlays = []; // {label, href, series}: segments over the large chart
     this.charts = [];
@@ -102,7 +76,6 @@ export class Charts {
   }
 
   close() {
-    clearTimeout(this.pending);
     this.observer.disconnect();
     this.scheme.removeEventListener("change", this.redraw);
     this.clear();
@@ -115,12 +88,7 @@ export class Charts {
 
   // News -------------------------------------------------------------------------------------------------------
 
-  // The series is requested; points are queued until it arrives.
-  expect() { this.missed = []; }
-
   load(series) {
-    if (series.event) for (const point of this.missed ?? []) series.add(point);
-    this.missed = null;
     const before = this.series && Object.keys(this.series.rates).join();
     this.series = series;
     this.axes.hidden = series.event === null;
@@ -132,18 +100,9 @@ export class Charts {
       button.hidden = length > this.life;
       button.ariaPressed = String(button.dataset.range === String(this.range));
     }
-    if (life < SHORT && series.event && !before) this.axis = this.chooser.value = "event"; // a batch: all at one moment
+    if (life < SHORT && series.event && !before) this.axis = this.chooser.value = "event"; // a batch, all at one moment
     if (before === Object.keys(series.rates).join() && this.charts.length) this.draw();
     else this.build();
-  }
-
-  add(point) {
-    this.missed?.push(point);
-    if (!this.series?.event || !this.series.add(point) || this.pending) return;
-    this.pending = setTimeout(() => {
-      this.pending = null;
-      this.draw();
-    }, PAUSE);
   }
 
   mark(findings) {
@@ -174,7 +133,7 @@ export class Charts {
   choose(length) {
     this.range = length;
     this.sight = null;
-    this.ask(length);
+    this.ask();
   }
 
   by(axis) {
@@ -187,14 +146,14 @@ export class Charts {
 
   xs() { return this.axis === "time" ? this.series.time : this.series.event; }
 
-  // A finding on the axis, with its detection, start and the interval of its start. Events of a segment or a later version
-  // have their own numbers, so they are placed by time.
+  // A finding on the axis, with its detection, start and the interval of its start. Events of a segment or a later version,
+  // and predictions, have their own numbers, so they are placed by time.
   place(finding) {
     const { series } = this;
     const recovery = finding.kind === "recovery";
-    const own = !series.event || finding.segment || (finding.version && this.deployments?.length > 1);
+    const own = !series.event || finding.segment || finding.kind === "prediction_shift" || (finding.version && this.deployments?.length > 1);
     const [found, started] = [seconds(finding.time), seconds(finding.started_time)];
-    const [first, last] = finding.started_between ?? [finding.started ?? finding.at, finding.at];
+    const [first, last] = [finding.started_first ?? finding.started ?? finding.at, finding.started_last ?? finding.at];
     if (this.axis === "time") {
       const at = (event) => (own ? started ?? found : Series.at(series.event, series.time, event));
       return { found, started, first: at(first), last: at(last), recovery };
@@ -250,7 +209,7 @@ export class Charts {
   scale() {
     const [min, max] = this.sight ?? this.extentOf();
     for (const { plot, columns, zoomed } of this.charts) {
-      if (zoomed) plot.setData(columns(), false); // what it counts depends on what is in sight
+      if (zoomed) plot.setData(columns(), false); // the counts depend on the visible part
       plot.setScale("x", { min, max });
     }
     this.all.hidden = this.sight === null;
@@ -346,7 +305,7 @@ export class Charts {
       return [this.xs(), shown];
     };
     const options = {
-      scales: { y: { distr: 3, log: 10, range: [FLOOR, 2] } }, // evidence multiplies: on this axis it climbs steadily
+      scales: { y: { distr: 3, log: 10, range: [FLOOR, 2] } }, // evidence multiplies, so on this axis it climbs steadily
       series: [{}, { stroke: () => css("--curve"), width: 1.4, fill: () => css("--band"), points: { show: false } }],
       y: { splits: () => [1e-2, 1], filter: (u, splits) => splits, values: (u, splits) => splits.map((x) => `${100 * x} %`) },
       alarm,
@@ -442,7 +401,7 @@ export class Charts {
 
 const brief = (x) => (x >= 1e6 ? `${x / 1e6} M` : x >= 1e4 ? `${x / 1e3} k` : whole(x));
 
-// Times on the axis, as fine as the steps are; the day where it changes.
+// Times on the axis, as fine as the steps are; the day if it changes.
 function stamps(u, splits, axis, space, step) {
   let day = null;
   return splits.map((x) => {

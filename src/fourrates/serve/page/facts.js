@@ -1,4 +1,4 @@
-// More about a monitor: class mix, error clustering, ingestion and settings.
+// More about a monitor, such as class mix, error clustering, ingestion and settings.
 
 import * as api from "./api.js";
 import { el, printable, replace, say, section, shortened } from "./dom.js";
@@ -36,7 +36,7 @@ export class Classes {
     const moved = shift && `Shifted: positives went from ${percent(shift.before.value)} to ${percent(shift.after.value)}. The classifier has not drifted, though its precisions move.`;
     say(this.shift, moved ?? (shares.length ? "No class-mix shift." : ""));
     replace(this.clustering, Object.entries(one.rates ?? {}).sort(([a], [b]) => byOrder(a, b)).filter(([, state]) => state.dispersion !== null && state.dispersion !== undefined).slice(0, LISTED)
-      .map(([name, state]) => [el("dt", null, short(name)), el("dd", null, clustering(state.dispersion))]));
+      .map(([name, state]) => [el("dt", null, short(name)), el("dd", null, clustering(state.dispersion, one.status === "drifted"))]));
     const counted = one.confusion?.flat().some((count) => count > 0);
     replace(this.counts, counted ? matrix("All events so far", one.confusion, one.labels) : el("p.soft", null, "None yet."));
   }
@@ -47,11 +47,12 @@ export class Classes {
 const COUNTS = {
   pairs: ["Pairs", "a prediction and its label"],
   waiting: ["Awaiting labels", "predictions without a label yet"],
+  to_label: ["To label", "drawn by the label plan, no label yet: GET /api/monitors/NAME/to-label"],
   waiting_labels: ["Awaiting predictions", "labels without a prediction yet"],
-  expired: ["Expired", "predictions whose label came too late or never"],
+  expired: ["Expired", "predictions whose label was too late or never arrived"],
   displaced: ["Displaced", "predictions dropped because too many waited"],
   late_labels: ["Late labels", "arrived after their prediction had expired"],
-  unmatched: ["Unmatched labels", "never had a prediction: are the ids the same on both sides?"],
+  unmatched: ["Unmatched labels", "never had a prediction. Are the ids the same on both sides?"],
   repeated_predictions: ["Repeated predictions", "ids sent again, counted once"],
   repeated_labels: ["Repeated labels", "ids sent again, counted once"],
   repeated: ["Repeated", "sent again, counted once"],
@@ -71,7 +72,7 @@ export class Arrivals {
 
   show(one) {
     const counts = Object.entries(one.counts ?? {}).filter(([, count]) => count);
-    this.node.hidden = counts.length === 0; // pairs without ids: there is nothing to join
+    this.node.hidden = counts.length === 0; // pairs without ids; there is nothing to join
     replace(this.body, counts.map(([name, count]) => {
       const [title, why] = COUNTS[name] ?? [printable(name).replaceAll("_", " "), ""];
       return el("tr", null, el("th", { scope: "row" }, title), el("td", null, el(LOSSES.has(name) && count ? "b.num.caution" : "b.num", null, whole(count)), " ", el("span.soft", null, why)));

@@ -7,78 +7,41 @@ import { matrix } from "./matrix.js";
 import { ENDED, KINDS, clock, known, moves, rate, seconds, segment, several, short, span, whole } from "./words.js";
 
 const PAGE = 12;
-const SHAPES = { drift: "drifted", confirmation: "drifted", shift: "warning" };
+const MOST = 1_000; // in one answer
+const SHAPES = { drift: "drifted", confirmation: "drifted", shift: "warning", prediction_shift: "warning" };
 
 export class Findings {
   // `of` names the monitor and its segment; `labels()` gives its classes, `show(finding)` zooms the charts.
   constructor(of, { labels, show, actions, notice }) {
     Object.assign(this, { of, labels, show, actions, notice });
-    this.known = new Map(); // by id
-    this.order = []; // ids, latest first, as the server lists them
-    this.open = []; // the open drifts, which come before all others
+    this.all = []; // latest first
+    this.shown = PAGE;
+    this.open = []; // the open drifts, which are before all others
     this.cards = new Map();
-    this.turn = Promise.resolve();
     this.list = el("ol.drifts");
     this.none = el("p.soft", null, "None yet.");
     this.more = el("button", { type: "button", hidden: true, onclick: () => this.older() }, "Show earlier ones");
     this.node = section("Drifts and recoveries", this.none, this.list, el("p", null, this.more));
   }
 
-  get all() { return this.order.map((id) => this.known.get(id)); }
-
-  keep(findings) {
-    for (const one of findings) { // an answer that was under way may not know yet what was acknowledged meanwhile
-      const before = this.known.get(one.id);
-      this.known.set(one.id, one.acknowledged || !before?.acknowledged ? one : before);
-    }
+  async refresh() {
+    const { shown } = this;
+    const fresh = await api.findings(this.of.monitor, shown, { segment: this.of.values });
+    if (shown !== this.shown) return; // older ones were requested meanwhile
+    this.more.hidden = fresh.length < shown || shown === MOST;
+    this.all = fresh;
+    this.render();
   }
-
-  // One request at a time, or an overtaking answer would put them out of order.
-  inTurn(question) {
-    const turn = this.turn.then(question);
-    this.turn = turn.catch(() => {});
-    return turn;
-  }
-
-  refresh() { return this.inTurn(() => this.latest()); }
 
   async older() {
+    const before = this.all.length;
+    this.shown = Math.min(this.shown + PAGE, MOST);
     try {
-      await this.inTurn(() => this.earlier());
+      await this.refresh();
+      this.cards.get(this.all[before]?.id)?.node.querySelector("summary").focus();
     } catch (error) {
       this.notice(`Earlier ones could not be loaded: ${error.message}`, true);
     }
-  }
-
-  ask(limit, before) { return api.findings(this.of.monitor, limit, { segment: this.of.segment, before }); }
-
-  async latest() {
-    // All that are on the page, to show acknowledgements made elsewhere.
-    const limit = Math.max(PAGE, this.order.length);
-    const before = new Set(this.order);
-    const fresh = await this.ask(limit);
-    this.more.hidden = fresh.length < limit;
-    this.keep(fresh);
-    const came = this.order.filter((id) => !before.has(id)); // while we asked: newer than the answer
-    this.order = [...new Set([...came, ...fresh.map((one) => one.id)])];
-    this.render();
-  }
-
-  async earlier() {
-    const earlier = await this.ask(PAGE, this.order.at(-1));
-    this.more.hidden = earlier.length < PAGE;
-    this.keep(earlier);
-    this.order = [...new Set([...this.order, ...earlier.map((one) => one.id)])];
-    this.render();
-    this.cards.get(earlier[0]?.id)?.node.querySelector("summary").focus();
-  }
-
-  add(finding) {
-    const fresh = !this.known.has(finding.id);
-    this.keep([finding]);
-    if (fresh) this.order.unshift(finding.id);
-    this.render();
-    if (fresh) this.cards.get(finding.id).node.classList.add("fresh");
   }
 
   // The open drifts of the monitor, {segment, at}.
@@ -90,11 +53,13 @@ export class Findings {
   }
 
   render() {
-    this.none.hidden = this.order.length > 0;
+    this.none.hidden = this.all.length > 0;
+    const old = this.all.findIndex((one) => this.cards.has(one.id));
     this.all.forEach((one, place) => {
       let card = this.cards.get(one.id);
       if (!card) this.cards.set(one.id, (card = this.card(one)));
-      card.update(this.known.get(one.id), one.kind === "drift" && this.open.includes(JSON.stringify([one.segment, one.at])));
+      if (place < old) card.node.classList.add("fresh");
+      card.update(one, one.kind === "drift" && this.open.includes(JSON.stringify([one.segment, one.at])));
       if (this.list.children[place] !== card.node) this.list.insertBefore(card.node, this.list.children[place] ?? null);
     });
   }
@@ -121,9 +86,9 @@ export class Findings {
       el("button", { type: "button", onclick: () => this.show(one) }, "Show in the charts"),
       one.kind === "drift" && [
         el("button", { type: "button", onclick: () => this.actions.ids(one) }, "Download training IDs"),
-        el("button", { type: "button", onclick: () => this.actions.see(this.known.get(one.id)) }, "Acknowledge"),
+        el("button", { type: "button", onclick: () => this.actions.see(one) }, "Acknowledge"),
       ]);
-    replace(body, one.changes?.length ? el("ul.moves", null, one.changes.map((change) => this.move(change, one))) : el("p", null, printable(one.text ?? "")),
+    replace(body, one.changes?.length ? el("ul.moves", null, one.changes.map((change) => this.move(change, one))) : el("p", null, moves(one)),
       el("div.facts", null, this.facts(one), this.matrices(one)), note, tools);
   }
 
@@ -142,7 +107,7 @@ export class Findings {
     const rows = [];
     if (began !== null) rows.push(row("Started", `about ${clock(began, { exact: true })}`));
     if (found !== null) rows.push(row("Found", `${clock(found, { exact: true })}${began === null ? "" : `, ${span(found - began)} later`}`));
-    if (one.started_between) rows.push(row("Started between (90 %)", `events ${one.started_between.map(whole).join(" and ")}`));
+    if (known(one.started_first)) rows.push(row("Started between (90 %)", `${one.kind === "prediction_shift" ? "predictions" : "events"} ${whole(one.started_first)} and ${whole(one.started_last)}`));
     if (one.kind === "drift" && known(one.started)) rows.push(row("Retrain on", several(one.at - one.started + 1, "event")));
     return el("dl", null, rows.flat());
   }

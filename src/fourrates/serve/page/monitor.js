@@ -8,10 +8,9 @@ import { Arrivals, Classes, Settings } from "./facts.js";
 import { Findings } from "./findings.js";
 import { address } from "./overview.js";
 import { Segments } from "./segments.js";
-import { ago, clock, delay, isRecall, isYoung, known, sameSegment, seconds, segment, several, story, verdict, whole, withFinding } from "./words.js";
+import { ago, clock, delay, isRecall, isYoung, known, sameSegment, seconds, segment, several, story, verdict, whole } from "./words.js";
 
 const POINTS = 600;
-const PAUSE = 2000; // ms between two looks at what is not sent with the stream: segments, counts, intervals
 const OVERLAID = 3; // segments over the large chart
 
 export class MonitorView {
@@ -21,9 +20,6 @@ export class MonitorView {
     this.values = values;
     this.segment = null; // as {column: value}, when it is known
     this.one = null;
-    this.asked = 0; // questions for everything so far: only the answer to the latest is shown
-    this.acted = 0; // what a person did so far
-    this.told = null; // the last summary of the stream since that question
     this.state = el("em", null, "Loading…");
     this.rest = el("span");
     this.lead = el("p.lead");
@@ -34,7 +30,7 @@ export class MonitorView {
     this.header = el("header", { "aria-busy": true },
       el("p.kicker", null, el("a", { href: "#/" }, "All monitors"), " / ", values ? el("a", { href: address(name) }, shortened(name)) : el("span.name", null, shortened(name)), this.where, this.facts),
       el("h1", null, this.state, this.rest), this.lead, this.actions.node);
-    this.charts = new Charts((length) => this.redraw(length));
+    this.charts = new Charts(() => this.redraw());
     this.findings = new Findings(this, { labels: () => this.one?.labels, show: (finding) => this.charts.show(finding), actions: this.actions, notice });
     this.segments = values ? null : new Segments(name);
     this.classes = new Classes();
@@ -48,39 +44,31 @@ export class MonitorView {
 
   close() {
     this.closed = true;
-    this.asked++;
-    clearTimeout(this.pending);
     this.charts.close();
   }
 
   // News ---------------------------------------------------------------------------------------------------------
 
-  async refresh() {
-    const mine = ++this.asked;
-    const { acted } = this;
-    this.told = null;
-    this.charts.expect();
+  async look() {
     try {
-      const [one, row, series, ofThis] = await Promise.all([api.monitor(this.monitor), this.row(), this.series(), this.marked()]);
-      if (mine !== this.asked) return;
+      const { range } = this.charts;
+      const [one, row, series, ofThis] = await Promise.all([api.monitor(this.monitor), this.row(), this.series(), this.marked(), this.findings.refresh(), this.segments?.refresh()]);
+      if (this.closed) return;
+      this.one = one;
       this.ofThis = ofThis;
-      this.take(one, row, acted);
+      if (this.values) this.narrow(row);
       this.main.hidden = this.actions.node.hidden = false;
       this.skeleton.hidden = true;
       this.header.ariaBusy = "false";
       this.render();
-      this.charts.load(new Series(series));
-      this.mark();
-      await Promise.all([this.findings.refresh(), this.segments?.refresh()]);
-      if (mine !== this.asked) return;
-      this.mark();
-      this.render();
+      this.draw(series, range);
+      const own = [...this.ofThis, ...this.findings.all].filter((found) => sameSegment(found.segment, this.segment));
+      this.charts.mark([...new Map(own.map((found) => [found.id, found])).values()]);
       if (this.asks && !this.actions.acknowledge.hidden) this.actions.acknowledge.click();
       this.asks = false;
       await this.overlay();
     } catch (error) {
-      if (mine !== this.asked) return;
-      if (error.status !== 404) throw error;
+      if (this.closed || error.status !== 404) throw error;
       this.header.className = "waiting";
       say(this.state, error.code === "no_segment" ? "No segment with these values" : "No monitor with this name");
       say(this.rest, "");
@@ -98,33 +86,22 @@ export class MonitorView {
 
   async row() { return this.values && (await api.segments(this.monitor, { segment: this.values })).segments[0]; }
 
-  mark() {
-    const own = [...this.ofThis, ...this.findings.all].filter((one) => sameSegment(one.segment, this.segment));
-    this.charts.mark([...new Map(own.map((one) => [one.id, one])).values()]);
+  async redraw() {
+    const { range } = this.charts;
+    this.draw(await this.series(), range);
   }
 
-  async redraw(length) {
-    this.charts.expect();
-    const series = await this.series();
-    if (!this.closed && length === this.charts.range) this.charts.load(new Series(series));
+  draw(series, range) {
+    if (!this.closed && range === this.charts.range) this.charts.load(new Series(series));
   }
 
   // The pinned segments over the large chart; over that of a segment, the monitor as a whole.
   async overlay() {
-    const { asked } = this;
     const pinned = this.values ? [] : this.segments.pinned.slice(0, OVERLAID);
     const found = await Promise.all(this.values ? [api.series(this.monitor, 240, null)] : pinned.map((parts) => api.segmentSeries(this.monitor, Object.values(parts))));
-    if (asked !== this.asked) return;
+    if (this.closed) return;
     const of = (i) => (this.values ? { label: "overall", href: address(this.monitor), tone: "--soft" } : { label: segment(pinned[i]), href: address(this.monitor, pinned[i]), tone: i === 0 ? "--drift" : "--other" });
     this.charts.overlay(found.map((body, i) => ({ ...of(i), series: new Series(body) })));
-  }
-
-  // An answer under way during an event or an action is older than either.
-  take(one, row, acted) {
-    const kept = acted === this.acted ? null : this.one?.silenced_until;
-    this.one = { ...one, ...(this.told?.events > one.events ? this.told : {}) };
-    if (this.values) this.narrow(row);
-    if (kept !== null && kept !== undefined) this.one.silenced_until = kept;
   }
 
   // A monitor's summary for one of its segments.
@@ -139,70 +116,7 @@ export class MonitorView {
     Object.assign(this.one, { ...row, open, worst: { segment: row.segment, rate: name, ...state }, drifted_segments: 0, last_finding: last });
   }
 
-  event(name, data) {
-    if (name === "point" && data.monitor === this.monitor && !this.values) this.charts.add(data);
-    else if (name === "finding" && data.monitor === this.monitor) {
-      if (this.values && !sameSegment(data.segment, this.segment)) return;
-      this.findings.add(data);
-      if (!this.one) return;
-      this.mark();
-      this.one = withFinding(this.one, data);
-      this.render();
-      this.look(0);
-    } else if (name === "summary" && data.name === this.monitor) {
-      this.told = data;
-      if (!this.values) {
-        this.one = { ...this.one, ...data };
-        this.render();
-      }
-      this.look(PAUSE);
-    } else if (name === "removed" && data.name === this.monitor) this.refresh();
-  }
-
-  // Fetch what the stream does not carry, at most every PAUSE and not while nobody looks.
-  look(wait) {
-    if (document.hidden || this.closed) return;
-    const due = Date.now() + wait;
-    if (this.looking || (this.pending && this.due <= due)) { // one that is under way may be too early for us
-      if (this.looking) this.again = Math.min(this.again ?? wait, wait);
-      return;
-    }
-    clearTimeout(this.pending);
-    this.due = due;
-    this.pending = setTimeout(() => this.lookNow(), wait);
-  }
-
-  async lookNow() {
-    const { asked, acted } = this;
-    this.pending = null;
-    this.looking = true;
-    try {
-      const [one, row] = await Promise.all([api.monitor(this.monitor), this.row()]);
-      if (asked === this.asked) {
-        this.take(one, row, acted);
-        this.render();
-        await this.segments?.refresh();
-        if (this.values) await this.redraw(this.charts.range);
-        await this.overlay();
-      }
-    } catch { /* the connection tells */ }
-    this.looking = false;
-    const { again } = this;
-    this.again = undefined;
-    if (again !== undefined) this.look(again);
-  }
-
-  tick() { this.render(); }
-
-  // A silence that was set or ended shows at once.
-  silenced(until) {
-    this.acted++;
-    this.one.silenced_until = until;
-    this.render();
-    (until ? this.actions.quiet : this.actions.loud).focus();
-  }
-
-  // What is shown --------------------------------------------------------------------------------------------------
+  // Display --------------------------------------------------------------------------------------------------
 
   render() {
     const { one } = this;
@@ -223,6 +137,7 @@ export class MonitorView {
       last !== null && `last event ${ago(last)}`,
       one.waiting && !this.values && `${several(one.waiting, "prediction")} awaiting labels`,
       known(one.label_delay) && `labels take ${delay(one.label_delay)}`,
+      one.label_warning,
     ];
     const deployed = one.deployments?.length > 1 && one.deployments.at(-1);
     if (deployed) facts.push(`version ${shortened(deployed.version, 40)} deployed ${clock(seconds(deployed.time))}`);

@@ -2,10 +2,9 @@
 
 import * as api from "./api.js";
 import { el, mark, printable, say, section, shortened, spark } from "./dom.js";
-import { STATES, URGENCY, ago, clock, delay, harm, interval, isYoung, known, needs, rate, seconds, segment, several, short, span, verdict, whole, withFinding } from "./words.js";
+import { STATES, URGENCY, ago, clock, delay, harm, interval, isYoung, known, needs, rate, seconds, segment, several, short, span, verdict, whole } from "./words.js";
 
 const MANY = 8; // from here on there is a field to find one by name
-const AGAIN = 60_000; // ms between two looks at the lines of a day, which the stream does not carry
 const COLUMNS = ["Monitor", "State", "Worst rate", "Last day", "Where", "Label lag", "Last event", "Last hour"];
 
 export const address = (name, parts) => `#/monitor/${encodeURIComponent(name)}${parts ? `/segment/${encodeURIComponent(JSON.stringify(Object.values(parts)))}` : ""}`;
@@ -15,8 +14,6 @@ export class Overview {
     this.monitor = null; // the stream of all of them
     this.rows = new Map();
     this.all = new Map();
-    this.asked = 0; // questions so far: only the answer to the latest is shown
-    this.told = new Map(); // news of the stream since then, by name; null for a monitor that was removed
     this.state = el("em", null, "Loading…");
     this.rest = el("span");
     this.lead = el("p.lead");
@@ -30,51 +27,19 @@ export class Overview {
     this.node = el("div", null, this.header, el("main", null, this.tools, this.table, this.begin));
   }
 
-  close() { this.asked++; }
-
-  async refresh() {
-    const mine = ++this.asked;
-    this.told.clear();
-    this.looked = Date.now();
-    const fresh = await api.monitors();
-    if (mine !== this.asked) return;
-    this.all = new Map(fresh.map((one) => [one.name, one]));
-    for (const [name, one] of this.told) { // the stream went on while the answer was under way
-      if (one === null) this.all.delete(name);
-      else if (!(one.events < this.all.get(name)?.events)) this.put(name, one);
-    }
+  async look() {
+    this.all = new Map((await api.monitors()).map((one) => [one.name, one]));
     if (!this.loaded) this.body.replaceChildren();
     this.loaded = true;
     this.header.ariaBusy = "false";
     this.render();
   }
 
-  event(name, data) {
-    if (name === "summary") this.tell(data.name, data);
-    else if (name === "removed") this.tell(data.name, null);
-    else if (name === "finding" && this.all.has(data.monitor)) this.tell(data.monitor, withFinding(this.all.get(data.monitor), data));
-    else return;
-    if (this.loaded) this.render();
-  }
-
-  put(name, one) { this.all.set(name, { spark: this.all.get(name)?.spark ?? null, ...one }); }
-
-  tell(name, one) {
-    this.told.set(name, one);
-    if (one === null) this.all.delete(name);
-    else this.put(name, one);
-  }
-
-  tick() {
-    if (!this.loaded) return;
-    this.render();
-    if (Date.now() - this.looked > AGAIN) this.refresh().catch(() => { /* the connection tells */ });
-  }
-
   // The server does not answer, and nothing was shown yet.
   unreachable() { if (!this.loaded) say(this.state, "The server does not answer."); }
 
   render() {
+    if (!this.loaded) return;
     const monitors = [...this.all.values()];
     this.head(monitors);
     for (const [name, row] of this.rows) {

@@ -11,6 +11,10 @@ const connection = document.getElementById("connection");
 const notice = document.getElementById("notice");
 const forget = document.getElementById("forget");
 
+const PAUSE = 500; // ms between two looks,
+const LONGEST_PAUSE = 4000; // and at most, however slow the server
+const AGAIN = 60_000; // ms between two looks though nothing was heard; hours and days go by
+
 let view = null;
 let feed = null;
 let lost = null; // since when the connection is gone, in ms
@@ -34,16 +38,32 @@ function showConnection() {
 }
 
 // Fetch everything again; failures are retried when the connection is back.
-async function refresh() {
-  const mine = view;
+async function look(mine) {
+  if (mine !== view) return;
   try {
-    await mine.refresh();
+    await mine.look();
     heard = Date.now() / 1000;
   } catch (error) {
     if (mine !== view) return;
     if (error instanceof api.Refused) tell(error.message, true);
     else if (error instanceof TypeError) mine.unreachable();
     else throw error;
+  }
+}
+
+// One look at a time; the pause after it is longer when the server takes longer.
+class Looks {
+  constructor(mine) { Object.assign(this, { mine, ended: Promise.resolve(), free: 0, next: null, last: Date.now() }); }
+
+  // Done after a look that has begun after this call.
+  again() {
+    this.next ??= this.ended.catch(() => {}).then(() => new Promise((done) => setTimeout(done, Math.max(0, this.free - Date.now())))).then(() => {
+      const began = Date.now();
+      this.next = null;
+      this.ended = look(this.mine).finally(() => { this.last = Date.now(); this.free = this.last + Math.min(Math.max(PAUSE, 10 * (this.last - began)), LONGEST_PAUSE); });
+      return this.ended;
+    });
+    return this.next;
   }
 }
 
@@ -57,18 +77,19 @@ function chosen() {
 
 function open() {
   feed?.close();
-  view?.close();
+  view?.close?.();
   const [name, values] = chosen();
   view = name === null ? new Overview() : new MonitorView(name, values, tell);
   content.replaceChildren(view.node);
   const mine = view;
+  mine.looks = new Looks(mine);
   const listener = {
-    connected(again) {
+    connected() {
       if (mine !== view) return;
       lost = null;
       showConnection();
       forget.hidden = !api.hasToken();
-      if (again) refresh();
+      mine.looks.again();
     },
     lost() {
       if (mine !== view) return;
@@ -76,13 +97,12 @@ function open() {
       showConnection();
       mine.unreachable();
     },
-    event(kind, data) {
-      heard = Date.now() / 1000;
-      if (mine === view) mine.event(kind, data);
+    changed() {
+      if (mine === view && !document.hidden) mine.looks.again();
     },
   };
   mine.asks = location.hash.endsWith("/acknowledge"); // as alerts link to it
-  refresh();
+  mine.looks.again();
   feed = new api.Feed(view.monitor, listener);
 }
 
@@ -97,14 +117,15 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   content.focus();
 });
 addEventListener("online", () => feed.hurry());
-document.addEventListener("visibilitychange", () => { if (!document.hidden) { feed.hurry(); view.look?.(0); } });
+document.addEventListener("visibilitychange", () => { if (!document.hidden) { feed.hurry(); view.looks.again(); } });
 // A page that is kept for the back button would keep its connection too, of which a browser has six for a server.
 addEventListener("pagehide", () => feed.close());
 addEventListener("pageshow", (event) => { if (event.persisted) open(); });
 forget.addEventListener("click", () => { api.forgetToken(); location.reload(); });
 setInterval(() => {
   if (document.hidden) return;
-  view.tick();
+  view.render();
+  if (lost === null && Date.now() - view.looks.last > AGAIN) view.looks.again();
   if (lost !== null) showConnection();
 }, 1000);
 

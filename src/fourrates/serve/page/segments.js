@@ -6,7 +6,7 @@ import { address } from "./overview.js";
 import { STATES, byOrder, clock, interval, isRecall, needs, percent, rate, seconds, segment, short, whole } from "./words.js";
 
 const PAGE = 20;
-const SHOWN = 4; // rates in columns of their own
+const SHOWN = 4; // rates with their own columns
 
 export class Segments {
   constructor(monitor) {
@@ -14,7 +14,7 @@ export class Segments {
     this.offset = 0;
     this.total = 0;
     this.pinned = []; // the segments to draw over the large chart
-    this.asked = 0; // questions so far: only the answer to the latest is shown
+    this.asked = 0; // questions so far; only the answer to the latest is shown
     this.head = el("tr");
     this.body = el("tbody");
     this.place = el("span.num", { role: "status" });
@@ -22,7 +22,7 @@ export class Segments {
     this.next = el("button", { type: "button", onclick: () => this.go(PAGE) }, "Next");
     this.pager = el("div.tools", null, this.back, this.next, this.place);
     this.table = el("div.scroll", { tabindex: 0, role: "region", "aria-label": "Segments" }, el("table.segments", null, el("thead", null, this.head), this.body));
-    this.node = section("Segments", el("p.soft", null, "Each is watched by itself, all under one false-alarm budget. Significant: also after correcting for their number."), this.table, this.pager);
+    this.node = section("Segments", el("p.soft", null, "Each is watched on its own, all under one false-alarm budget. Significant: also after correcting for their number."), this.table, this.pager);
     this.node.hidden = true;
   }
 
@@ -35,7 +35,7 @@ export class Segments {
     const { offset } = this;
     const mine = ++this.asked;
     const { segments, total } = await api.segments(this.monitor, { limit: PAGE, offset });
-    if (mine !== this.asked) return; // the reader, or the stream, went on while the answer was under way
+    if (mine !== this.asked) return; // the reader, or the stream, moved while the answer was under way
     if (offset === 0) this.pinned = segments.filter((one) => one.pinned).map((one) => one.segment);
     this.total = total;
     this.node.hidden = total === 0;

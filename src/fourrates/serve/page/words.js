@@ -1,6 +1,6 @@
-// Numbers, times and states as a person would say them.
+// Numbers, times and states as a person would put them.
 
-import { printable, shortened } from "./dom.js";
+import { shortened } from "./dom.js";
 
 const MEANINGS = {
   tpr: "positives caught (recall)",
@@ -115,7 +115,7 @@ export function verdict(one) {
   return [recovered(one) ? "Recovered" : "Stable", worst ? level(worst.rate, worst) : ""];
 }
 
-// Within the day a drift of the same stream closed because the rates came back.
+// Within the day a drift of the same stream closed because the rates returned.
 function recovered({ last_finding: last, segment: of }) {
   return last?.kind === "recovery" && last.closes && sameSegment(last.segment, of) && Date.now() / 1000 - seconds(last.time) < 86400;
 }
@@ -136,18 +136,10 @@ export function story(one) {
   if (one.drifted_segments) told.push(`${whole(one.drifted_segments)} of ${several(one.segments, "segment")} drifted`);
   const last = one.last_finding;
   if (one.status === "stable" && last?.closes && sameSegment(last.segment, one.segment)) {
-    told.push(last.kind === "withdrawal" ? `a drift was withdrawn ${clock(seconds(last.time))}: the events since the alarm do not bear it out`
+    told.push(last.kind === "withdrawal" ? `a drift was withdrawn ${clock(seconds(last.time))}, because the events since the alarm do not support it`
       : last.kind === "acceptance" ? `a new level was accepted as normal ${clock(seconds(last.time))}` : `a drift closed ${clock(seconds(last.time))}`);
   }
   return told;
-}
-
-// A monitor after a finding or an acknowledgement.
-export function withFinding(one, finding) {
-  const last = one.last_finding;
-  const latest = !last || last.id === finding.id || seconds(finding.time) >= seconds(last.time);
-  const overall = finding.kind === "drift" && !finding.segment && (one.drift?.id === finding.id || latest);
-  return { ...one, ...(latest ? { last_finding: finding } : {}), ...(overall ? { drift: finding } : {}) };
 }
 
 // Findings --------------------------------------------------------------------------------------------------
@@ -155,11 +147,14 @@ export function withFinding(one, finding) {
 export const KINDS = {
   drift: "Drift", confirmation: "Drift confirmed", withdrawal: "Drift withdrawn", recovery: "Recovery",
   improvement: "Improvement", acceptance: "Accepted as normal", shift: "Class-mix shift",
+  prediction_shift: "Prediction shift",
 };
-export const ENDED = ["withdrawal", "acceptance"]; // these say where a rate is, whatever the alarm said
+export const ENDED = ["withdrawal", "acceptance"]; // these show the place of a rate, whatever the alarm was
 
 export function moves(finding) {
-  if (!finding.changes?.length) return printable(finding.text ?? "").replace(/^.*?: class-mix shift: /, "");
+  const shares = () => `positives ${percent(finding.before.value)} → ${percent(finding.after.value)}`;
+  if (finding.kind === "shift") return shares();
+  if (finding.kind === "prediction_shift") return `predicted ${shares()}${finding.wait ? `; labels take about ${finding.wait}` : ""}`;
   const told = finding.changes.slice(0, 2).map(({ rate: name, direction, before, after }) => {
     if (!before || !after) return `${short(name)} ${direction === "down" ? "fell" : "rose"}`;
     if (ENDED.includes(finding.kind)) return `${short(name)} ${rate(after.value)}, was ${rate(before.value)}`;
@@ -169,9 +164,9 @@ export function moves(finding) {
   return told.join("; ") + (left > 0 ? ` and ${several(left, "rate")} more` : "");
 }
 
-export function clustering(factor) {
+export function clustering(factor, drifted) {
   if (!known(factor)) return "not known yet";
   if (factor < 1.15) return "none";
   const times = factor < 9.95 ? factor.toFixed(1) : whole(factor);
-  return `${factor < 2 ? "slight" : factor < 5 ? "clear" : "strong"}: errors vary ${times} times as much as independent ones`;
+  return `${factor < 2 ? "slight" : factor < 5 ? "clear" : "strong"}: errors vary ${times} times as much as independent ones${drifted ? ", perhaps because of the drift" : ""}`;
 }

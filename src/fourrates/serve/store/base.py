@@ -32,13 +32,11 @@ class StoreAway(StoreError):
     """The database is unavailable for now, as it does not answer or another server uses it."""
 
 
-@dataclass(slots=True)
-class MonitorRow:
+class MonitorRow(NamedTuple):
     id: int
     name: str
     uid: str
     key: bytes
-    silenced_until: float | None = None
 
 
 class JournalRow(NamedTuple):
@@ -115,7 +113,7 @@ class Store(ABC):
         self._sequence = 0  # of the last finding
         self._lock = threading.RLock()
 
-    # What a database gives ------------------------------------------------------------------------------------
+    # Given by a database ------------------------------------------------------------------------------------
 
     @abstractmethod
     def _query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -218,14 +216,14 @@ class Store(ABC):
             ((monitors,),) = self._query("SELECT count(*) FROM monitors")
             return int(monitors)
 
-    def _restart_serials(self) -> None:  # noqa: B027 - SQLite counts on by itself
+    def _restart_serials(self) -> None:  # noqa: B027 - SQLite counts on anyway
         """Have the numbers that the database gives follow those that were copied."""
 
     # Monitors -------------------------------------------------------------------------------------------------
 
     def monitors(self) -> list[MonitorRow]:
-        rows = self._read("SELECT id, name, uid, key, silenced_until FROM monitors ORDER BY id")
-        return [MonitorRow(id, name, uid, bytes(key), silenced_until) for id, name, uid, key, silenced_until in rows]
+        rows = self._read("SELECT id, name, uid, key FROM monitors ORDER BY id")
+        return [MonitorRow(id, name, uid, bytes(key)) for id, name, uid, key in rows]
 
     def add_monitor(self, name: str, uid: str, key: bytes, snapshot: bytes = b"") -> MonitorRow:
         with self._transaction():
@@ -247,9 +245,6 @@ class Store(ABC):
                 self._query(f"DELETE FROM {table} WHERE monitor = ?", (monitor,))
             self._query("DELETE FROM monitors WHERE id = ?", (monitor,))
 
-    def silence(self, monitor: int, until: float | None) -> None:
-        self._write("UPDATE monitors SET silenced_until = ? WHERE id = ?", until, monitor)
-
     # The journal ----------------------------------------------------------------------------------------------
 
     def known_keys(self, hashes: Sequence[bytes]) -> dict[bytes, tuple[bytes, bytes]]:
@@ -266,7 +261,7 @@ class Store(ABC):
         others = group.keys or group.findings or group.rejected or group.sources
         with self._lock:
             self._ensure_open()
-            with self._transaction() if others else nullcontext():  # a single statement is one by itself
+            with self._transaction() if others else nullcontext():  # a single statement is one already
                 position, sequence = self.position, self._sequence  # only now, as a new connection has read them again
                 journal = [row._replace(position=at) for at, row in enumerate(group.journal, position + 1)]
                 self._insert("journal", JournalRow._fields, journal)
@@ -349,10 +344,10 @@ class Store(ABC):
             parts = "SELECT body FROM snapshot_parts WHERE monitor = ? AND generation = ? ORDER BY part"
             body = b"".join(bytes(row[0]) for row in self._query(parts, (monitor, generation)))
         if len(body) != size:
-            raise ValueError(f"its snapshot has {len(body):,} bytes where {size:,} were written")
+            raise ValueError(f"its snapshot has {len(body):,} of the {size:,} bytes written")
         return position, body
 
-    # What was found -------------------------------------------------------------------------------------------
+    # Findings -------------------------------------------------------------------------------------------------
 
     def findings(
         self,
@@ -416,7 +411,7 @@ class Store(ABC):
         oldest = "SELECT id FROM rejected WHERE monitor = ? ORDER BY id DESC LIMIT 1 OFFSET ?"
         self._write(f"DELETE FROM rejected WHERE monitor = ? AND id <= ({oldest})", monitor, monitor, keep)
 
-    # Documents: the state of alerts -----------------------------------------------------------------------------
+    # Documents, the state of alerts -----------------------------------------------------------------------------
 
     def documents(self, kind: str) -> dict[str, bytes]:
         rows = self._read("SELECT name, body FROM documents WHERE kind = ? ORDER BY name", kind)

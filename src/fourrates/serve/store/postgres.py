@@ -147,7 +147,7 @@ class PostgreSQL(Store):
             self._open()
 
     def _has_tables(self) -> bool:
-        return self._query("SELECT to_regclass('version')") != [(None,)]  # another schema may have one of its own
+        return self._query("SELECT to_regclass('version')") != [(None,)]  # another schema may have its own
 
     def _restart_serials(self) -> None:
         last = "SELECT coalesce(max(id), 0) + 1 FROM rejected"

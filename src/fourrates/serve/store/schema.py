@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-VERSION = 4
+VERSION = 5
 KEYS = {
     "monitors": "id",
     "journal": "position",
@@ -29,7 +29,7 @@ def tables(dialect: str) -> list[str]:
         f"CREATE TABLE counters (name TEXT PRIMARY KEY, number {whole} NOT NULL)",
         "INSERT INTO counters (name, number) VALUES ('monitor', 0), ('owner', 0)",
         f"CREATE TABLE monitors (id {whole} PRIMARY KEY, name TEXT NOT NULL UNIQUE, uid TEXT NOT NULL, "
-        f"key {blob} NOT NULL, silenced_until {real})",
+        f"key {blob} NOT NULL)",
         f"CREATE TABLE journal (position {whole} PRIMARY KEY, monitor {whole} NOT NULL, first_event {whole} NOT NULL, "
         f"events {whole} NOT NULL, body {blob} NOT NULL)",
         "CREATE INDEX journal_by_monitor ON journal (monitor, position)",

@@ -5,7 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from fourrates.streams import Examples, hyperplane, permuted, sea
+from paper.examples import Examples, permuted
+from paper.hyperplane import hyperplane
+from paper.sea import sea
 
 
 def concepts(examples):

@@ -21,7 +21,7 @@ class ExclusiveUse:
     def __enter__(self) -> None:
         if not self._lock.acquire(blocking=False):
             raise RuntimeError(
-                f"another thread is using {self._what}, or a key of it: give each thread its own, or take turns"
+                f"another thread is using {self._what}, or a key of it; give each thread its own, or take turns"
             )
 
     def __exit__(self, *_: object) -> None:

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from fourrates.streams import datasets
+from paper import datasets
 
 DATA = os.environ.get("FOURRATES_DATA")
 here = pytest.mark.skipif(not DATA, reason="FOURRATES_DATA names no folder with the public data sets")
@@ -129,7 +129,7 @@ def test_offline_the_error_says_what_to_put_where(toy):
 
 def test_without_pooch_the_error_says_what_to_install_or_put_where(toy, monkeypatch):
     monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(datasets.DatasetError, match=r"install fourrates\[data\] to fetch it, or put toy1.arff, toy2"):
+    with pytest.raises(datasets.DatasetError, match=r"install fourrates\[paper\] to fetch it, or put toy1.arff, toy2"):
         datasets.load("toy")
 
 

@@ -1,4 +1,8 @@
-"""Detections against the truth: hits, false alarms and delays, as the paper and HLFR count them."""
+"""Detections against the truth, and run lengths.
+
+`score` compares the drifts of one stream with its changes, counted as the paper and HLFR do, and `summarise` adds up
+many scores. `run_length` is for streams that do not change.
+"""
 
 from __future__ import annotations
 
@@ -11,28 +15,19 @@ from statistics import fmean, median
 
 from fourrates.findings import Drift
 
+__all__ = ["RunLength", "Score", "Summary", "run_length", "score", "summarise"]
+
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How the drifts found in one stream compare with its changes.
+    """How the drifts found in one stream compare with its changes."""
 
-    Attributes
-    ----------
-    hits : int
-        Changes with a drift within the allowed delay.
-    false_alarms : int
-        Drifts in the paper's false-detection period (see `score`).
-    delays : tuple of int or None
-        For each change the events from it to the first drift before the next change, whether allowed or not; None if
-        there was none.
-    drifts : int
-        Drifts in all.
-    """
-
-    hits: int
-    false_alarms: int
+    hits: int  #: changes with a drift within the allowed delay
+    false_alarms: int  #: drifts in the paper's false-detection period (see `score`)
+    #: for each change the events from it to the first drift before the next change, whether allowed or not; None if
+    #: there was none
     delays: tuple[int | None, ...]
-    drifts: int
+    drifts: int  #: drifts in all
 
     @property
     def changes(self) -> int:
@@ -43,11 +38,6 @@ class Score:
     def found(self) -> int:
         """Changes that were found before the next one, however late."""
         return sum(delay is not None for delay in self.delays)
-
-    @property
-    def hit_delays(self) -> tuple[int, ...]:
-        """The delays of the hits alone, the shortest first, as in HLFR, which counts no late detection."""
-        return tuple(sorted(delay for delay in self.delays if delay is not None)[: self.hits])
 
     @property
     def precision(self) -> float:
@@ -65,16 +55,12 @@ def score(
 ) -> Score:
     """Judge the drifts of a stream whose changes are known.
 
-    **False alarms** are counted where the paper counts them (Wang & Abraham, 2015, section V). With one change, that is
-    all of the stream before it and nothing after. With several, it is from the middle of each concept up to the next
-    change, so that a late detection is none. After the last of several the paper leaves it open; drifts count from the
-    middle of the last concept on if `length` gives the end of the stream, and otherwise not. Without any change every
-    drift counts.
+    **False alarms** are counted as in the paper (Wang & Abraham, 2015, section V): with one change, all before it; with
+    several, from the middle of each concept up to the next change, so that a late detection is none. After the last of
+    several, from the middle of the last concept if `length` is given. Without any change every drift counts.
 
-    **Precision, recall and delay** are those of HLFR (Yu & Abraham, 2017). The first drift within the allowed delay of
-    a change is a true positive, every other drift a false positive, a change without one a false negative. So a late
-    detection costs precision here, but is not a false alarm in the sense above. The delay is that of true positives:
-    `hit_delays`, while `delays` has the late detections too.
+    **Precision and recall** are those of HLFR (Yu & Abraham, 2017). Only the first drift within the allowed
+    delay of a change is a true positive. So a late detection costs precision, but is no false alarm in the sense above.
 
     Parameters
     ----------
@@ -96,13 +82,10 @@ def score(
     >>> score(drifts, changes=5000, within=200)
     Score(hits=1, false_alarms=0, delays=(98,), drifts=1)
 
-    Three changes; one found at once and once more, one late, one not at all; and a false alarm:
+    One of three changes found at once and again, one late, one not at all, and a false alarm:
 
-    >>> found = score([1010, 1300, 2600, 2900], changes=(1000, 2000, 3000), within=100, length=4000)
-    >>> found
+    >>> score([1010, 1300, 2600, 2900], changes=(1000, 2000, 3000), within=100, length=4000)
     Score(hits=1, false_alarms=2, delays=(10, 600, None), drifts=4)
-    >>> found.precision, round(found.recall, 2), found.hit_delays
-    (0.25, 0.33, (10,))
     """
     starts = [index(change) for change in (changes if isinstance(changes, Iterable) else [changes])]
     if within < 1:
@@ -142,18 +125,9 @@ def _false_periods(changes: Sequence[int], end: float) -> list[tuple[float, floa
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Scores of many streams, added up.
+    """Scores of many streams, added up; `delays` are of the changes found, however late.
 
-    Attributes
-    ----------
-    runs : int
-        Streams.
-    changes, hits, false_alarms, drifts : int
-        Of all of them.
-    delays : tuple of int
-        Of the changes that were found, however late.
-    hit_delays : tuple of int
-        Of the hits alone.
+    Precision and recall are those of all drifts and all changes together, not means over the streams.
     """
 
     runs: int
@@ -162,7 +136,6 @@ class Summary:
     false_alarms: int
     drifts: int
     delays: tuple[int, ...]
-    hit_delays: tuple[int, ...]
 
     @property
     def found(self) -> int:
@@ -178,11 +151,6 @@ class Summary:
     def mean_delay(self) -> float:
         """The mean over the changes that were found; nan if none was."""
         return fmean(self.delays) if self.delays else math.nan
-
-    @property
-    def mean_hit_delay(self) -> float:
-        """The mean over the hits, as HLFR has it; nan if there was none."""
-        return fmean(self.hit_delays) if self.hit_delays else math.nan
 
     @property
     def median_delay(self) -> float:
@@ -210,13 +178,6 @@ class Summary:
 def summarise(scores: Iterable[Score]) -> Summary:
     """Add up the scores of many streams.
 
-    Precision and recall are those of all drifts and all changes together, not means over the streams.
-
-    Parameters
-    ----------
-    scores : iterable of Score
-        One for each stream.
-
     Examples
     --------
     >>> import fourrates as fr
@@ -235,9 +196,61 @@ def summarise(scores: Iterable[Score]) -> Summary:
         false_alarms=sum(score.false_alarms for score in scores),
         drifts=sum(score.drifts for score in scores),
         delays=tuple(delay for score in scores for delay in score.delays if delay is not None),
-        hit_delays=tuple(delay for score in scores for delay in score.hit_delays),
     )
 
 
 def _share(part: int, whole: int) -> float:
     return part / whole if whole else math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class RunLength:
+    """Run lengths of streams that do not change. Those of several streams add up with ``+``."""
+
+    runs: tuple[int, ...] = ()  #: events from the start, or from the alarm before, up to and including each alarm
+    censored: tuple[int, ...] = ()  #: events from the last alarm of each stream to its end, the unfinished runs
+
+    def __add__(self, other: RunLength) -> RunLength:
+        return RunLength(self.runs + other.runs, self.censored + other.censored)
+
+    @property
+    def alarms(self) -> int:
+        """How many."""
+        return len(self.runs)
+
+    @property
+    def events(self) -> int:
+        """Events of all runs, unfinished ones too."""
+        return sum(self.runs) + sum(self.censored)
+
+    @property
+    def mean(self) -> float:
+        """Events an alarm; infinite without alarms.
+
+        Unfinished runs count with their events, so that long runs are not left out. The maximum-likelihood estimate if
+        an alarm is equally likely at every event.
+        """
+        return self.events / self.alarms if self.alarms else math.inf
+
+    @property
+    def standard_error(self) -> float:
+        """Of the mean, if an alarm is equally likely at every event; infinite without alarms."""
+        return self.mean / math.sqrt(self.alarms) if self.alarms else math.inf
+
+
+def run_length(drifts: Iterable[Drift | int], length: int) -> RunLength:
+    """The run lengths of a stream of `length` events that does not change.
+
+    Examples
+    --------
+    >>> import fourrates as fr
+    >>> from fourrates.evaluate import run_length
+    >>> from fourrates.streams import SCENARIOS
+    >>> stream = SCENARIOS["Balance1"].stream(seed=1, length=2_000_000, change=2_000_000)
+    >>> runs = run_length(fr.LFR(detect=1e-4).update_many(*stream), 2_000_000)
+    >>> f"{runs.alarms} alarms, one in {runs.mean:,.0f} events, standard error {runs.standard_error:,.0f}"
+    '301 alarms, one in 6,645 events, standard error 383'
+    """
+    ends = [-1, *positions(drifts, length), length - 1]
+    *runs, rest = (late - early for early, late in pairwise(ends))
+    return RunLength(tuple(runs), (rest,))

@@ -1,0 +1,62 @@
+"""The view of `watch` as JSON lines, the words of a finding, and the rates of a warning."""
+
+from __future__ import annotations
+
+import json as js
+import sys
+from typing import Any
+
+from fourrates.cli import options as opt
+from fourrates.detectors import Detector
+from fourrates.escaping import shortened
+from fourrates.findings import RateState
+from fourrates.plain import finite
+
+FRAME = 0.1  # seconds between pictures
+
+
+class Lines:
+    """One JSON object per line, flushed at once; data problems go to people, as programs read the standard output."""
+
+    def __enter__(self) -> Lines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.stdout.flush()
+
+    def drift(self, record: dict[str, Any]) -> None:
+        sys.stdout.write(js.dumps(record) + "\n")
+        sys.stdout.flush()
+
+    warning = shift = drift
+    remark = staticmethod(opt.say)
+
+    def tick(self) -> None:
+        """Nothing to draw."""
+
+
+def in_a_line(record: dict[str, Any]) -> str:
+    return shortened(record["text"].replace("\n", ". "), 300)
+
+
+def warned_rates(detector: Detector) -> list[dict[str, Any]]:
+    """The rates behind a warning, those outside their bounds, or with most of the evidence."""
+    found = []
+    for name, state in detector.rates.items():
+        if out := [one for one in state.statistics if not one.warn.lower <= one.value <= one.warn.upper]:
+            now, usual = finite(out[0].value), finite(state.estimate)
+            found.append({"rate": name, "statistic": now, "expected": usual})
+    most = max((state.evidence or 0.0 for state in detector.rates.values()), default=0.0)
+    for name, state in detector.rates.items() if detector.warning_detected else ():
+        if state.evidence is not None and state.evidence >= most / 2:
+            now, usual = map(finite, standing(state))
+            found.append({"rate": name, "statistic": now, "expected": usual, "evidence": finite(state.evidence)})
+    return found
+
+
+def standing(state: RateState) -> tuple[float | None, float | None]:
+    """The current value of a rate and its normal, if known."""
+    if state.statistics:
+        return state.statistic, state.estimate
+    now = state.estimate if state.now is None else state.now.value
+    return now, None if state.normal is None else state.normal.value
