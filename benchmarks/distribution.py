@@ -26,7 +26,8 @@ from sklearn.metrics import rand_score
 from threadpoolctl import threadpool_limits
 from turns import best
 
-from fourrates.distribution import DensityTest, EDivisive, ErrorTest, MarginTest, RankTest, TwoSampleTest
+from fourrates.distribution import EDivisive
+from paper.two_samples import DensityTest, ErrorTest, MarginTest, RankTest, TwoSampleTest
 
 Record = dict[str, Any]
 Draw = Callable[[np.random.Generator, int], np.ndarray]
@@ -131,7 +132,7 @@ def level(runs: int, window: int = 60, nominal: float = 0.05) -> tuple[list[Reco
                 X = random.normal(size=(2 * window, size))
                 y = X[:, 0] + random.normal(size=2 * window) > 0
                 options = {} if kind is RankTest else {"permutations": 199}
-                found += p_value(kind(level=nominal, seed=run, **options), X, y) <= nominal
+                found += p_value(kind(seed=run, **options), X, y) <= nominal
             ratio = found / many / nominal
             records.append(
                 {"test": kind.__name__, "d": size, "runs": many, "level": nominal, "ratio": ratio, "error": error}

@@ -6,8 +6,9 @@ delay: events until a fall is found, with 1, 5 and 20 % of the labels, by a plan
 best: the same by the best of many ratios of the two probabilities, each tried.
 coverage: how often the intervals of rates hold the truth of all events.
 wrong: about 5,000 labels that came by outcome, said to be drawn by a plan: how often the data warnings name it.
+predictions: false shifts of stable predictions over those asked for, and predictions until a share that grew is found.
 
-    python benchmarks/few_labels.py [--only budget|delay|best|coverage|wrong] [--scale 1.0]
+    python benchmarks/few_labels.py [--only budget|delay|best|coverage|wrong|predictions] [--scale 1.0]
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ def plan_of(concept: Concept, share: float, which: str | None = None) -> fr.Labe
 
 def delay(scale: float) -> list[dict[str, Any]]:
     """A plan against an even draw."""
-    found, streams = [], max(5, round(150 * scale))
+    found, streams = [], max(5, round(600 * scale))
     for concept in CONCEPTS:
         for share in (0.01, 0.05, 0.2):
             plan = plan_of(concept, share)
@@ -209,13 +210,46 @@ def wrong(scale: float) -> dict[str, float]:
     return found
 
 
+def predictions(scale: float) -> list[dict[str, Any]]:
+    """Shifts of the share of predicted positives: the run length over that asked for, and delays."""
+    found: list[dict[str, Any]] = []
+    for share in (0.01, 0.1, 0.4):
+        random, alarms, asked, streams = (
+            np.random.default_rng(round(100 * share)),
+            0,
+            10_000,
+            max(5, round(100 * scale)),
+        )
+        for _ in range(streams):
+            watch = fr.Watch(fr.FourRates(asked / 10))
+            alarms += len(watch.predict({"y_pred": (random.random(10 * asked) < share).astype(int)}))
+        found.append({"positives": share, "times": 1.0, "ratio": 10 * streams / max(alarms, 1), "alarms": alarms})
+        print(f"{share:>5} run length over asked {found[-1]['ratio']:.2f} ({alarms})", flush=True)
+        for times in (1.5, 2.0, 3.0) if share < 0.4 else ():
+            waits: list[int] = []
+            while len(waits) < streams:
+                watch = fr.Watch(fr.FourRates(100_000))
+                if watch.predict({"y_pred": (random.random(50_000) < share).astype(int)}):
+                    continue
+                shifts: list[fr.Finding] = []
+                while not shifts:
+                    shifts = watch.predict({"y_pred": (random.random(5_000) < times * share).astype(int)})
+                waits.append(shifts[0].at - 50_000 + 1)
+            found.append({"positives": share, "times": times, "delay": float(np.mean(waits))})
+            print(f"{share:>5} x {times}: found after {np.mean(waits):,.0f} predictions", flush=True)
+    return found
+
+
+PARTS = budget, delay, best, coverage, wrong, predictions
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", choices=("budget", "delay", "best", "coverage", "wrong"), action="append")
+    parser.add_argument("--only", choices=[part.__name__ for part in PARTS], action="append")
     parser.add_argument("--scale", type=float, default=1.0)
     options = parser.parse_args()
     start = time.time()
-    for part in (budget, delay, best, coverage, wrong):
+    for part in PARTS:
         if not options.only or part.__name__ in options.only:
             keep(f"few_labels_{part.__name__}", part(options.scale))
     print(f"{time.time() - start:.0f} s")

@@ -21,7 +21,7 @@ import pyarrow.csv
 from drawn import Concept, draw, keep
 
 from fourrates.streams import fraud
-from fourrates.streams.datasets import load
+from paper.datasets import load
 
 STABLE = Concept(0.1, 0.95, 0.8)
 TRAINED = {"sea": 5_000, "usenet1": 150, "usenet2": 150}  # rows the model learns from, before the first change

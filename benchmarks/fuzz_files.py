@@ -240,9 +240,8 @@ def commands(random: np.random.Generator, folder: Path) -> Iterator[Case]:
             ["--budget", "1 per day"],
             ["-d", "LFR"],
             ["-d", "DDM(minimum=3)"],
-            ["--max-segments", "2"],
         ),
-        *(["--reference", "90,10,20,80"], ["--max-line", "50"], ["--csv", str(folder / "out.csv")]),
+        *(["--reference", "90,10,20,80"], ["--csv", str(folder / "out.csv")]),
         *(["--report", str(folder / "out.html")], ["--fail-on", "drift"], ["--threshold", "nan"]),
     ]
     while True:

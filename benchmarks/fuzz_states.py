@@ -160,7 +160,7 @@ def use(detector: Any) -> None:
         other = fr.FourRates.from_bytes(detector.to_bytes()) if detector.events < 2**46 else detector
         other.accept(force=True)
         take(other, *(side[:1] for side in named))
-    _ = detector.rates, detector.status, detector.warning_since, detector._keep_from()
+    _ = detector.rates, detector.status, detector.warning_since, detector.earliest_start
     if detector.events < 2**46:  # the end of the world is near: what goes beyond is refused
         type(detector).from_bytes(detector.to_bytes())
 
@@ -375,7 +375,8 @@ def use_bank(bank: fr.Bank) -> None:
         _ = bank[key].rates, bank[key].status
     for found in bank.update(["a", 5, "new"] * 20, truth, pred):
         str(found)
-    bank.discoveries(0.5)
+    if isinstance(bank.detector, fr.FourRates):
+        bank.discoveries(0.5)
     bank.evict(idle=100)
     fr.Bank.from_bytes(bank.to_bytes())
 

@@ -54,7 +54,7 @@ def with_join(kind: str) -> dict[str, float]:
         join.label(some, said)
         largest = max(largest, resident())
     labelled = time.process_time() - begun
-    assert join.pairs == WAITING
+    assert join.counts["pairs"] == WAITING
     return {
         "bytes": bytes_each,
         "bytes while labels come": (largest - before) / WAITING,

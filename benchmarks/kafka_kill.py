@@ -33,7 +33,7 @@ from drawn import keep
 import fourrates as fr
 from fourrates.alerts import stable_id
 from fourrates.engines.kafka import Folder
-from fourrates.engines.kafka.partition import Partition
+from fourrates.engines.kafka.store import Partition
 from fourrates.watch import MAX_SEGMENTS
 
 TOPIC, DRIFTS, GROUP, PARTITIONS, ARL = "predictions", "drifts", "monitors", 3, 100_000

@@ -1,12 +1,11 @@
-"""The retraining loops: the vote on real streams, the second layer of HLFR, and the paper's public data.
+"""The retraining loops: the vote on real streams, and the paper's public data.
 
 1. *Real streams*: accuracy, F1 and G-mean of every prediction, each made before its label was known, of a model that is
    never retrained, of one retrained at even intervals, of one retrained when river's ADWIN alarms, and of
    `ChampionRetrainer`. All train on the same first examples; the two peers train on as many of the newest, as often as
    the vote trained one of its models. ADWIN's delta is the one of a grid whose number of fits comes nearest to that.
    The vote runs three times, by each measure.
-2. *HLFR*: LFR alone, with the permutation test behind it, and with a test of the rates, on the paper's four data sets.
-3. *Public data*: the share of right predictions of the paper's loop and of the vote.
+2. *Public data*: the share of right predictions of the paper's loop and of the vote.
 
 Prints tables and writes the numbers as JSON; ends with status 1 if a mark is missed.
 """
@@ -35,11 +34,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from fourrates.evaluate import score, summarise, totals
-from fourrates.retrain import ChampionRetrainer, PermutationTest, Retrainer, SequentialTest
+from fourrates.retrain import ChampionRetrainer, Retrainer
 from fourrates.retrain.fixed_share import Measure
-from fourrates.streams import permuted
 from paper import settings
+from paper.examples import permuted
 from paper.public import RETRAIN, loaded, rarer
 from paper.svm import RBF
 
@@ -54,6 +52,7 @@ DELTAS = (0.9, 0.5, 0.2, 0.05, 0.01, 0.002, 1e-4, 1e-6)
 ALLOWED = 0.5  # points below the best of the others
 LOOK = 64  # predictions made at once for ADWIN
 BLOCKS = 40  # of a stream, for standard errors
+DATASETS = ("USENET1", "USENET2", "SEA", "HYPERPLANE")
 PEERS = ("never", "periodic", "ADWIN")
 VERSION = 3  # of ChampionRetrainer: raised when it predicts otherwise, so that pages can mark what is of an earlier one
 
@@ -138,7 +137,7 @@ def of_stream(name: str, stream: Stream, kind: str, measure: Measure) -> Record:
     tried = adwins(name, kind)
     nearest = min(range(len(tried)), key=lambda i: abs(tried[i][1] - refits["champion"]))
     said["ADWIN"], refits["ADWIN"] = tried[nearest]
-    scores = {who: [100 * getattr(totals(y[rest], one), m) for m in MEASURES] for who, one in said.items()}
+    scores = {who: (100 * _measures(_confusion(y[rest], one))).tolist() for who, one in said.items()}
     peers = [max(PEERS, key=lambda who: scores[who][i]) for i in range(len(MEASURES))]
     return {
         "stream": name,
@@ -195,67 +194,7 @@ def streams(only: list[str], models: list[str]) -> list[Record]:
     return found
 
 
-# HLFR and the public data -------------------------------------------------------------------------------------
-
-WITHIN = {"USENET1": 100, "USENET2": 100, "SEA": 1_000, "HYPERPLANE": 1_000}  # events in which a drift is a hit
-SECOND = {"USENET1": 50, "USENET2": 50, "SEA": 500, "HYPERPLANE": 500}  # examples on either side of an alarm
-
-
-def second_layer(runs: dict[str, int], only: list[str]) -> list[Record]:
-    """LFR at its printed settings, without and with a second layer; a drift counts where it is confirmed."""
-    records = []
-    for dataset, number in runs.items():
-        examples = loaded(dataset, None)
-        retrain = RETRAIN[dataset]
-        detector = settings.public(dataset, rarer(examples.labels))["LFR"]
-        size = SECOND[dataset]
-        layers = {
-            "LFR": None,
-            "LFR, permutation test (HLFR)": PermutationTest(size, permutations=39),
-            "LFR, permutation test, level 0.5": PermutationTest(size, permutations=19, level=0.5),
-            "LFR, sequential test": SequentialTest(max(size, 200), wait=size),
-            "LFR, sequential test, odds 1.5": SequentialTest(max(size, 200), wait=size, odds=1.5),
-        }
-        found: dict[str, list[Any]] = {who: [] for who in layers}
-        waited: dict[str, list[int]] = {who: [] for who in layers}
-        dismissed = dict.fromkeys(layers, 0)
-        for run in range(number):
-            stream = permuted(examples, run)
-            X, y = stream.features, stream.labels
-            for who, confirm in layers.items():
-                if only and who not in only:
-                    continue
-                loop = Retrainer(
-                    RBF(cost=5.0), detector, min_examples=retrain, max_examples=retrain, confirm=confirm
-                ).fit(X[:retrain], y[:retrain])
-                loop.run(X[retrain:], y[retrain:])
-                at = [drift.at for drift in loop.drifts]
-                if confirm is not None:
-                    at = [verdict.at for verdict in loop.verdicts if verdict.confirmed]
-                    waited[who] += [verdict.delay for verdict in loop.verdicts]
-                    dismissed[who] += sum(not verdict.confirmed for verdict in loop.verdicts)
-                found[who].append(score([retrain + one for one in at], stream.changes, WITHIN[dataset], length=y.size))
-        for who, scores in found.items():
-            if not scores:
-                continue
-            all_runs = summarise(scores)
-            records.append(
-                {
-                    "dataset": dataset,
-                    "detector": who,
-                    "runs": number,
-                    "hits": all_runs.hits,
-                    "changes": all_runs.changes,
-                    "false_alarms": all_runs.false_alarms,
-                    "precision": all_runs.precision,
-                    "recall": all_runs.recall,
-                    "delay": all_runs.mean_hit_delay,
-                    "second_layer_delay": float(np.mean(waited[who])) if waited[who] else 0.0,
-                    "dismissed": dismissed[who],
-                }
-            )
-            print(records[-1], flush=True)
-    return records
+# The public data ---------------------------------------------------------------------------------------------
 
 
 def public(runs: dict[str, int]) -> list[Record]:
@@ -307,23 +246,21 @@ def marks(numbers: Record) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=("streams", "hlfr", "public"), help="one part; the others stay as they are")
+    parser.add_argument("--only", choices=("streams", "public"), help="one part; the others stay as they are")
     parser.add_argument("--stream", action="append", default=[], choices=list(STREAMS), help="these streams only")
     parser.add_argument("--model", action="append", default=[], choices=list(MODELS), help="these models only")
-    parser.add_argument("--dataset", action="append", default=[], choices=list(WITHIN), help="these data sets only")
-    parser.add_argument("--layer", action="append", default=[], help="these second layers only")
+    parser.add_argument("--dataset", action="append", default=[], choices=DATASETS, help="these data sets only")
     parser.add_argument("--runs", type=int, default=20, help="of USENET; half as many of SEA and HYPERPLANE")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # a regression that has not settled in 300 steps serves as it is
     runs = {
         name: options.runs if name.startswith("USENET") else max(options.runs // 2, 1)
-        for name in WITHIN
+        for name in DATASETS
         if not options.dataset or name in options.dataset
     }
     begun = time.perf_counter()
     parts: dict[str, Callable[[], list[Record]]] = {
         "streams": partial(streams, options.stream, options.model),
-        "hlfr": partial(second_layer, runs, options.layer),
         "public": partial(public, runs),
     }
     path = RESULTS / "loop.json"
@@ -331,10 +268,10 @@ def main() -> int:
         if options.only in (None, name):
             found = part()
             numbers = json.loads(path.read_text()) if path.exists() else {}
-            if name in ("hlfr", "public"):  # what was not measured now stays
-                new = {(one["dataset"], one.get("detector")) for one in found}
-                others = [one for one in numbers.get(name, []) if (one["dataset"], one.get("detector")) not in new]
-                found = sorted(others + found, key=lambda one: list(WITHIN).index(one["dataset"]))
+            if name == "public":  # what was not measured now stays
+                new = {one["dataset"] for one in found}
+                others = [one for one in numbers.get(name, []) if one["dataset"] not in new]
+                found = sorted(others + found, key=lambda one: DATASETS.index(one["dataset"]))
             numbers[name] = found
             keep("loop", numbers)
     missed = marks(json.loads(path.read_text()))

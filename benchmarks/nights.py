@@ -5,11 +5,13 @@ most, 5 % never. On day 55 tpr falls from .78 to .62 in one country of 12 %. Bes
 every country and week of predictions, tpr over the labels so far against all earlier weeks, |z| > 3.
 
 The deployment: v1 falls on day 30, v2 is deployed on day 45, labels come about 20 days later; in half of the streams v2
-falls on day 70. Found of v2 may be only its own fall.
+falls on day 70. Found of v2 may be only what is found as well if v1 never gets a label.
+
+Stable logs with other settings: false drifts over what the budget allows, of all nights together and of one pass.
 
 Two cores take half an hour for 100 draws; `--first` and `--rows` make it in pieces.
 
-    python benchmarks/nights.py [--draws 100] [--first 0] [--rows FILE] [--only fraud|deployment|table]
+    python benchmarks/nights.py [--draws 100] [--first 0] [--rows FILE] [--only fraud|deployment|stable|table]
 """
 
 from __future__ import annotations
@@ -24,10 +26,10 @@ import numpy as np
 from drawn import keep
 
 import fourrates as fr
-from fourrates.cli.detect import _not_reported
-from fourrates.io import Columns, History, joined
+from fourrates.io import Batch, Columns, History, joined
 from fourrates.io.cohorts import Cohorts
 from fourrates.join import LabelJoin
+from fourrates.watch.nightly import new_findings
 
 DAYS, FALL, SIZE = 90, 55, 400_000
 START, DAY = np.datetime64("2026-06-01T00:00:00", "us"), 86_400_000_000
@@ -80,7 +82,7 @@ class Nightly:
             labels,
             columns=self.columns,
             label_columns=late,
-            history=History.from_list([], lambda _: None),
+            history=History(),
             cohorts=self.cohorts,
         )
         saved = None
@@ -89,7 +91,7 @@ class Nightly:
                 saved = watch.to_bytes()
             found += watch.update(batch, events.keys)
         self.cohorts, self.state = events.cohorts, watch.to_bytes() if saved is None else saved
-        return _not_reported(found, self.reported)
+        return new_findings(watch, found, self.reported)
 
 
 def nights(log: dict[str, Any], more: dict[str, Any], nightly: Nightly, first: int, last: int) -> Any:
@@ -164,15 +166,13 @@ def weekly_sql(log: dict[str, Any], last: int) -> dict[str, Any]:
 
 
 def oracle(log: dict[str, Any], last: int) -> dict[str, Any]:
-    """A CUSUM of the country's positives that knows both rates, with the country's part of the budget."""
+    """A CUSUM of the country's positives that knows both rates, at the end of each night."""
     which = log["truth"] & (log["country"] == 3)
-    day, came, right = log["day"][which], log["came"][which], log["pred"][which]
+    came, right = log["came"][which], log["pred"][which]
     step = np.where(right, np.log(FALLEN / TPR), np.log((1 - FALLEN) / (1 - TPR)))
     for night in range(FALL + 1, last + 1):
-        known = came < night
-        sums = np.cumsum(step[known])
-        high = sums - np.minimum.accumulate(np.minimum(sums, 0)) >= CUSUM
-        if (high & (day[known] >= FALL)).any():
+        sums = np.append(0.0, np.cumsum(step[came < night]))
+        if sums[-1] - sums.min() >= CUSUM:
             return {"night": night, "date": None, "false": 0}
     return {"night": None, "date": None, "false": 0}
 
@@ -198,6 +198,36 @@ def table(draws: list[dict[str, Any]]) -> dict[str, Any]:
     return made | {"draws": len(draws), "budget": SIZE / BUDGET}
 
 
+# Stable logs with other settings: size, days, positives, tpr, fpr, shares of segments, and delays of labels in days.
+STABLE: dict[str, tuple[Any, ...]] = {
+    "5 % positives": (150_000, 60, 0.05, 0.7, 0.02, (0.4, 0.25, 0.15, 0.12, 0.08), (1, 6, 60)),
+    "2 % positives": (200_000, 80, 0.02, 0.85, 0.01, (0.3, 0.3, 0.2, 0.2), (5, 12, 25)),
+    "30 % positives": (100_000, 60, 0.3, 0.8, 0.1, (0.5, 0.3, 0.2), (2, 10, 30)),
+    "slow labels": (300_000, 80, 0.02, 0.8, 0.01, (0.3, 0.2, 0.15, 0.2, 0.15), (3, 12, 40)),
+}
+
+
+def stable(seed: int, kind: str) -> dict[str, float]:
+    """False drifts over what the budget allows: as all nights report them, and of one pass over the final log."""
+    size, days, positives, tpr, fpr, shares, (least, mean, most) = STABLE[kind]
+    random = np.random.default_rng([seed, 11])
+    day, segment = np.sort(random.random(size)) * days, random.choice(len(shares), size, p=shares)
+    truth = random.random(size) < positives
+    pred = random.random(size) < np.where(truth, tpr, fpr)
+    came, times = day + least + np.minimum(random.exponential(mean, size), most), dates(day)
+    names, allowed = [f"s{one}" for one in range(len(shares))], 4
+    found: list[fr.Finding] = []
+    reported: dict[str, int] = {}
+    nightly = 0
+    for night in range(7, days + 1):
+        known = came < night
+        watch = fr.Watch(fr.FourRates(size / allowed), "segment")
+        parts = (truth[known].astype(np.uint16), pred[known].astype(np.uint16))
+        found = watch.update(Batch(*parts, "log", np.flatnonzero(known), times[known], segment[known]), names)
+        nightly += sum(one.kind == "drift" for one in new_findings(watch, found, reported))
+    return {"nightly": nightly / allowed, "one pass": sum(one.kind == "drift" for one in found) / allowed}
+
+
 def deployment(seed: int, falls: bool) -> dict[str, Any]:
     """v1 falls, v2 takes over, labels of v1 go on coming: what is found, by version."""
     random = np.random.default_rng(seed)
@@ -209,20 +239,32 @@ def deployment(seed: int, falls: bool) -> dict[str, Any]:
     pred = random.random(size) < np.where(truth, tpr, 0.02)
     came = day + random.uniform(15, 25, size)
     log = {"day": day, "came": came, "truth": truth, "pred": pred}
-    nightly = Nightly(fr.FourRates(1_000_000), None, "version")
-    drifts = []
+    drifts = versions_of(log, second)
+    own = [one for one in drifts if one[0] == "v2"]
+    alone = versions_of(log | {"came": np.where(second, came, np.inf)}, second) if own else []
+    return {
+        "v1": sum(one[0] == "v1" for one in drifts),
+        "v2": own,
+        "falls": falls,
+        "from v1": sum(one not in alone for one in own),
+    }
+
+
+def versions_of(log: dict[str, Any], second: Any) -> list[tuple[Any, ...]]:
+    """The drifts of all nights, with their version, night and start."""
+    nightly, drifts = Nightly(fr.FourRates(1_000_000), None, "version"), []
     for night, finding in nights(log, {"version": np.where(second, "v2", "v1")}, nightly, 7, 120):
         if finding.kind == "drift":
             began = (finding.started_time - START).astype(int) / DAY
             drifts.append((finding.version, night, round(float(began), 1), str(finding)))
-    own = [one for one in drifts if one[0] == "v2"]
-    return {"v1": sum(one[0] == "v1" for one in drifts), "v2": own, "falls": falls}
+    return drifts
 
 
 def deployments(streams: list[dict[str, Any]]) -> dict[str, Any]:
     quiet, fallen = ([one for one in streams if one["falls"] is falls] for falls in (False, True))
     return {
         "streams": len(streams),
+        "findings about v2 that v1's labels made": sum(one["from v1"] for one in streams),
         "findings about v2 that did not fall": sum(len(one["v2"]) for one in quiet),
         "findings about v2 before it fell": sum(began < 60 for one in fallen for _, _, began, _ in one["v2"]),
         "falls of v2 found": sum(any(began >= 60 for _, _, began, _ in one["v2"]) for one in fallen),
@@ -231,12 +273,20 @@ def deployments(streams: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
+def shares(streams: list[dict[str, Any]]) -> dict[str, Any]:
+    """Means over streams of each kind of log."""
+    return {
+        kind: {way: float(np.mean([one[kind][way] for one in streams])) for way in one}
+        for kind, one in streams[0].items()
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--draws", type=int, default=100)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--rows", type=Path, default=Path("build/nights.jsonl"))
-    parser.add_argument("--only", choices=["fraud", "deployment", "table"])
+    parser.add_argument("--only", choices=["fraud", "deployment", "stable", "table"])
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no draw after so many")
     asked = parser.parse_args()
     began = time.monotonic()
@@ -245,21 +295,23 @@ def main() -> None:
         if time.monotonic() - began > asked.seconds:
             break
         row: dict[str, Any] = {"seed": seed}
-        if asked.only != "deployment":
+        if asked.only in (None, "fraud"):
             row["fraud"] = draw(1_000 + seed)
-        if asked.only != "fraud":
+        if asked.only in (None, "deployment"):
             row["deployment"] = deployment(2_000 + seed, seed % 2 == 1)
+        if asked.only in (None, "stable") and seed < 20:
+            row["stable"] = {kind: stable(3_000 + seed, kind) for kind in STABLE}
         print(json.dumps(row), flush=True)
         with open(asked.rows, "a") as file:
             file.write(json.dumps(row) + "\n")
     rows = [json.loads(line) for line in asked.rows.read_text().splitlines()]
     made = {
         name: summary([row[name] for row in rows if name in row])
-        for name, summary in (("fraud", table), ("deployment", deployments))
+        for name, summary in (("fraud", table), ("deployment", deployments), ("stable", shares))
         if any(name in row for row in rows)
     }
     print(json.dumps(made, indent=1))
-    if len(made) == 2:
+    if len(made) == 3:
         keep("nights", made)
 
 

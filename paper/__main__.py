@@ -17,9 +17,9 @@ from rich.progress import Progress as Bars
 from rich.table import Table as Grid
 from rich.text import Text
 
-from fourrates.streams.datasets import DatasetError, paths
 from paper import page, work
 from paper.catalogue import Context, choose
+from paper.datasets import DatasetError, paths
 from paper.tables import Table
 from paper.work import Experiment, Progress
 

@@ -20,10 +20,11 @@ import numpy.typing as npt
 import fourrates as fr
 from fourrates import null
 from fourrates.detectors import Detector
-from fourrates.distribution import DensityTest, EDivisive, ErrorTest, MarginTest, RankTest, TwoSampleTest
+from fourrates.distribution import EDivisive
 from paper.figures import Powers
 from paper.store import Result
 from paper.tables import Record, Table
+from paper.two_samples import DensityTest, ErrorTest, MarginTest, RankTest, TwoSampleTest
 
 VERSION = 1  # of the numbers: raise it when they come out differently
 FALSE_ALARMS = 0.05

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from fourrates import null
-from fourrates.streams import datasets
-from paper import settings
+from paper import datasets, settings
 from paper.public import CODES, RETRAIN, SHORT_RETRAIN, loaded, rarer, watched
 from paper.store import Result
 

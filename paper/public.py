@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fourrates import null
-from fourrates.streams import Examples, datasets, permuted
-from paper import settings
+from paper import datasets, settings
+from paper.examples import Examples, permuted
 from paper.store import Result
 
 if TYPE_CHECKING:

@@ -12,27 +12,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from environment import BUILD, REQUIREMENTS, LeftOut, called, environment
 from pictures import draw
 from table import Library, equal_table, write
 
 from fourrates.streams import SCENARIOS, Scenario
 
 HERE = Path(__file__).parent
-BUILD = HERE.parents[1] / "build" / "peers"
-REQUIREMENTS = {
-    "river": ["river>=0.26"],
-    "frouros": ["frouros>=0.9"],
-    "menelaus": ["menelaus>=0.2", "numpy<2.4"],  # its ADWINAccuracy makes an int of an array
-    "capymoa": ["capymoa>=0.15"],  # and Java
-}
 # One event in ten is positive. The tpr falls from 0.75 to 0.25; one event in eight is an error before and after.
 EQUAL_ERROR = Scenario(((0.80, 0.10), (0.025, 0.075)), ((0.85, 0.05), (0.075, 0.025)))
 MEASURES = ("found", "size", "cost")
@@ -42,39 +34,6 @@ COUNTED = {
     "PYTHONMALLOC": "malloc",
     "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0:glibc.malloc.mxfast=0",
 }
-PATIENCE = 1_800  # seconds for anything that is started here
-
-
-class LeftOut(Exception):
-    """Why a library is not in the table."""
-
-
-def called(*command: str | Path, **environ: str) -> None:
-    """Run it; what it said last is the reason if it fails."""
-    try:
-        done = subprocess.run(
-            [*map(str, command)], capture_output=True, text=True, timeout=PATIENCE, env=os.environ | environ
-        )
-    except subprocess.TimeoutExpired:
-        raise LeftOut(f"not ready after {PATIENCE} s") from None
-    if done.returncode:
-        said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-        raise LeftOut(said[-1] if said else f"status {done.returncode}")
-
-
-def environment(family: str) -> Path:
-    """The interpreter to use: this one for fourrates, one of its own for a peer."""
-    if family not in REQUIREMENTS:
-        return Path(sys.executable)
-    folder, wanted = BUILD / family, "\n".join(REQUIREMENTS[family])
-    python, stamp = folder / "bin" / "python", folder / "installed"
-    if not stamp.exists() or stamp.read_text() != wanted:
-        shutil.rmtree(folder, ignore_errors=True)
-        print(f"installing {', '.join(REQUIREMENTS[family])}", flush=True)
-        called(sys.executable, "-m", "venv", folder)
-        called(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *REQUIREMENTS[family])
-        stamp.write_text(wanted)
-    return python
 
 
 def write_streams(folder: Path, number: int) -> None:

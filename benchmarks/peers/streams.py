@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from run import BUILD, HERE, LeftOut, called, environment
+from environment import BUILD, LeftOut, called, environment
+from run import HERE
 
 sys.path.insert(0, str(HERE.parent))
 from drawn import RESULTS, keep  # of the benchmarks above
