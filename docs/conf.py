@@ -19,10 +19,11 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "mathml",
+    "as_markdown",
     "blocks",
     "pictures",
 ]
-exclude_patterns = ["_site", "decisions"]
+exclude_patterns = ["_site", "decisions", "design.md"]  # the last two are read in the repository
 
 # Markdown
 myst_enable_extensions = ["colon_fence", "dollarmath", "attrs_inline"]

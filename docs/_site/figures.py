@@ -39,7 +39,18 @@ def arrow(before: float, after: float) -> str:
     return f"{before:g} → {after:g}"
 
 
+def medians(streams: int, command: str) -> str:
+    """How many streams a median is of, and its error; the median of 100 delays has one of about 12 %."""
+    error = f"standard error about {120 / streams**0.5:.0f} %"
+    return f"medians of {streams} streams, {error} (`python benchmarks/{command}`)"
+
+
 # benchmarks/any_size.py --------------------------------------------------------------------------------------
+
+
+def any_size_medians() -> str:
+    """Of what the delays are medians."""
+    return f"Delays are {medians(results('any_size')['streams'], 'any_size.py')}."
 
 
 def any_size_table() -> str:
@@ -67,7 +78,8 @@ def readme_comparison() -> str:
     ours, theirs = (_rounded(delay) for delay in (found["5000"]["rows"][at][0], adwin[at] * found["limit"][at]))
     return (
         "A recall falls from 0.9 to 0.87, at one false alarm in 100,000 events. `FourRates`, with a history of 5,000,\n"
-        f"finds it after {ours:,} events; river's ADWIN on the errors, with a history of 10,000, after {theirs:,}.\n"
+        f"finds it after {ours:,} events; river's ADWIN, which watches the errors, needs {theirs:,} with a history\n"
+        "of 10,000. "
         f"Of ten changes of different sizes ADWIN misses {sum(one is None for one in adwin)}, `FourRates` none."
     )
 
@@ -87,8 +99,8 @@ def short_history() -> str:
     found = results("short_history")
     one, four = (f"{100 * found[name]:.0f} %" for name in ("one", "four"))
     return (
-        "Told which class to watch and that its recall falls, a likelihood ratio of two samples that spends the whole "
-        f"budget\non it finds {one}; with four such questions to ask, as here, {four} "
+        "A likelihood ratio test that knows the class and the direction, and spends the whole budget on them,\n"
+        f"finds {one}; with four such questions, as here, {four} "
         f"(`python benchmarks/short_history.py`, {found['streams']:,} streams)."
     )
 
@@ -103,9 +115,9 @@ def any_size_others() -> str:
     if found["drawn"] is None:
         return gradual
     return (
-        f"{gradual}\n{len(found['drawn']['ratios'])} changes drawn by a seed (rates from 0.5 to 0.995, steps of 0.1 to "
-        "2.5 in log-odds of one recall or both,\n10 to 90 % positives) have a geometric mean of "
-        f"{found['drawn']['mean']:.2f}: nothing was chosen on them."
+        f"{gradual}\nNo constant was chosen on {len(found['drawn']['ratios'])} changes drawn at random (rates from 0.5 "
+        "to 0.995, steps of 0.1 to 2.5\nin log-odds of one recall or both, 10 to 90 % positives). Their geometric mean "
+        f"is {found['drawn']['mean']:.2f}."
     )
 
 
@@ -160,7 +172,7 @@ def coverage_sentences() -> str:
     )
     least = next(name for name, one in found.items() if one["started_between"] == worst)
     return (
-        f"Over {len(found)} kinds of change, 400 alarms each (standard error 1.5 points), the 90 % interval\n"
+        f"{len(found)} kinds of change, 400 alarms each (standard error 1.5 points). The 90 % interval\n"
         f"holds the truth for {parts}.\nThe start is dated worst for {least.replace('->', '→')}."
     )
 
@@ -209,7 +221,7 @@ def budget_extremes() -> str:
 
 
 def real_streams_table() -> str:
-    """Alarms over those asked for, on streams that are not independent."""
+    """Alarms over the budget, on streams that are not independent."""
     found = results("real_streams")["streams"]
     cells = {(one["stream"], one["arl"]): f"{one['ratio']:.2f}" + _in_brackets(one["plain"]) for one in found}
     lengths = sorted({one["arl"] for one in found})
@@ -219,13 +231,26 @@ def real_streams_table() -> str:
     )
 
 
+def real_streams_errors() -> str:
+    """How many alarms the cells have."""
+    found = [one for one in results("real_streams")["streams"] if one["ratio"] >= 0.3]
+    fewest = {arl: min(one["alarms"] for one in found if one["arl"] == arl) for arl in {one["arl"] for one in found}}
+    last = max(fewest)
+    first = min(alarms for arl, alarms in fewest.items() if arl != last)
+    return (
+        f"A cell of 0.3 and more has at least {first} alarms, so a standard error of {100 / first**0.5:.0f} %;\n"
+        f"in the last column at least {fewest[last]}, so {100 / fewest[last] ** 0.5:.0f} %."
+    )
+
+
 def real_streams_alarm() -> str:
     """Drifts and shifts together over the budget, if a shift is an alarm."""
     rows = results("real_streams_alarm")["streams"]
     both = {row["stream"]: row["ratio"] + row["shifts"] for row in rows}
     return (
-        f'On the streams below `mix="alarm"` raises {both["independent"]:.1f} times the budget\'s alarms if events are '
-        f"independent,\nand up to {max(both.values()):.0f} times ({max(both, key=lambda name: both[name])})."
+        "On [these streams](evidence.md#on-streams-that-are-not-independent)\n"
+        f'`mix="alarm"` raises {both["independent"]:.1f} times the budget\'s alarms if events are independent,\n'
+        f"and up to {max(both.values()):.0f} times ({max(both, key=lambda name: both[name])})."
     )
 
 
@@ -309,7 +334,7 @@ def reference_sentences() -> str:
 
 def weeks_table() -> str:
     """Alarms and delays in a weekly season."""
-    head = ["errors at weekends", "events a week", "alarms over those asked for", "events to find the fall"]
+    head = ["errors at weekends", "events a week", "alarms over the budget", "events to find the fall"]
     return table(
         [*head, "over a CUSUM that knows all"],
         (
@@ -331,7 +356,7 @@ def tolerance_table() -> str:
     rows = [[row["stream"], f"{row['without']:.1f}", f"{row['ratio']:.2f}"] for row in found["within"]]
     delays = [row["delay"] / row["limit"] for row in found["beyond"]]
     mean = math.exp(statistics.fmean(map(math.log, delays)))
-    return table(("a stream that stays within 3 points", "alarms over those asked for", "with the tolerance"), rows) + (
+    return table(("a stream that stays within 3 points", "alarms over the budget", "with the tolerance"), rows) + (
         f"\n\nChanges beyond it take {mean:.2f} times as long as a CUSUM needs that knows the change and "
         "starts from the edge (`python benchmarks/first_weeks.py`)."
     )
@@ -345,8 +370,8 @@ def hold_sentence() -> str:
         right = [one["right"] for one in courses if one["arl"] == arl]
         parts.append(f"{_percent(min(right))} to {_percent(max(right))} at one false alarm in {arl:,} events")
     return (
-        f"In {len(courses) // len(parts)} courses of falls, further falls and recoveries ({streams} streams each) "
-        f"every step is reported once,\nas what it is, in {', and in '.join(parts)} (`python benchmarks/hold.py`)."
+        f"{len(courses) // len(parts)} courses of falls, further falls and recoveries, {streams} streams each "
+        f"(`python benchmarks/hold.py`).\nEvery step is reported once and rightly in {', and in '.join(parts)}."
     )
 
 
@@ -437,6 +462,23 @@ def any_size_reference_sentence() -> str:
 # Choose a budget ---------------------------------------------------------------------------------------------
 
 
+def budget_delays_medians() -> str:
+    """Of what the delays are medians."""
+    streams = {fall["streams"] for budget in results("choose_budget")["budgets"] for fall in budget["falls"]}
+    return f"The delays are {medians(min(streams), 'choose_budget.py')}."
+
+
+def budget_patience() -> str:
+    """What the longest budget costs next to the shortest."""
+    first, *_, last = results("choose_budget")["budgets"]
+    more = [late["median"] / soon["median"] - 1 for soon, late in zip(first["falls"], last["falls"], strict=True)]
+    return (
+        f"**Patience is cheap.** {last['arl'] / first['arl']:.0f} times fewer false alarms, from one a "
+        f"{first['patience']} to one a {last['patience']},\ncost {100 * min(more):.0f} to {100 * max(more):.0f} % more "
+        "delay, because the delay grows with the logarithm of the budget."
+    )
+
+
 def budget_delays_table() -> str:
     """Delays of falls for three budgets, from `benchmarks/choose_budget.py`."""
     found = results("choose_budget")
@@ -475,9 +517,9 @@ def spark_batch_sentences() -> str:
     found = results("spark_batch")
     ends = sorted(detect / only for only, detect in found["pairs"])
     text = (
-        f"`python benchmarks/spark_batch.py`: {found['events']:,} events of {found['keys']:,} keys take "
-        f"{found['ratio']:.2f} times as long as the same\njob with a function that only counts events (median of "
-        f"{len(ends)} pairs, {ends[0]:.2f} to {ends[-1]:.2f}), with {_exchanges(found['exchanges'])} in the plan."
+        f"{found['events']:,} events of {found['keys']:,} keys take {found['ratio']:.2f} times as long as a job that "
+        f"only counts events\n(`python benchmarks/spark_batch.py`, median of {len(ends)} pairs, {ends[0]:.2f} to "
+        f"{ends[-1]:.2f}), with {_exchanges(found['exchanges'])} in the plan."
     )
     if "same" in found:
         as_bank = "to the last digit those of one bank" if found["same"] else "NOT those of one bank"
@@ -502,10 +544,10 @@ def spark_streaming_sentence() -> str:
     usual = statistics.median(ours / usual for usual, _, ours in found["times"])
     same = statistics.median(ours / same for _, same, ours in found["times"])
     return (
-        f"`python benchmarks/spark_streaming.py`: {found['keys']:,} keys, micro-batches of {found['batch']:,} events: "
-        f"{found['ratio']:.2f} times as long as\nthe same stateful job that only counts, in the quicker of two ways "
-        f"(median of {len(ends)} turns, {ends[0]:.2f} to {ends[-1]:.2f}):\n{usual:.2f} times a count with "
-        f"`applyInPandasWithState`, {same:.2f} times one whose events are packed and whose state is kept as ours."
+        f"{found['keys']:,} keys in micro-batches of {found['batch']:,} events take {found['ratio']:.2f} times as "
+        "long as the quicker of two stateful jobs\nthat only count (`python benchmarks/spark_streaming.py`, median of "
+        f"{len(ends)} turns, {ends[0]:.2f} to {ends[-1]:.2f}).\nThat is {usual:.2f} times a count with "
+        f"`applyInPandasWithState`, and {same:.2f} times one with packed events and our kind of state."
     )
 
 
@@ -515,10 +557,10 @@ def spark_kill_sentence() -> str:
         return ""
     found = results("spark_kill")
     kinds = ", ".join(f"{count} {kind}" for kind, count in found["kills"].items())
-    right = "none lost, none repeated, and the state to the last digit that of a run without kills"
+    right = "None was lost or repeated, and the state is to the last digit that of a run without kills"
     return (
-        f"`python benchmarks/spark_kill.py`: {sum(found['kills'].values())} kills ({kinds}), "
-        f"{found['drifts']} changed rates:\n{'; '.join(found['wrong']) or right}."
+        f"{sum(found['kills'].values())} kills (`python benchmarks/spark_kill.py`; {kinds}), "
+        f"{found['drifts']} changed rates.\n{'; '.join(found['wrong']) or right}."
     )
 
 
@@ -537,14 +579,14 @@ def kafka_sentences() -> str:
         rows.append(row)
     head = ["messages", "members", "events a second", "bare loops", "share", "fetching ahead as we do", "share"]
     return (
-        f"`python benchmarks/kafka_kill.py`, on a real broker: {kill['kills']} kills of members, {kill['ended']} asked "
-        f"to end, {kill['zombies']} stopped until\nothers had their partitions, {kill['broker_kills']} kills of the "
-        f"broker. {kill['events']:,} events of {kill['keys']:,} keys: none lost, none counted twice,\n"
-        f"the saved states byte for byte those of banks that nothing happened to, and each of {kill['drifts']:,} "
-        "drifts produced\n"
-        f"({kill['produced'] / max(kill['drifts'], 1):.2f} messages a drift), each under one id.\n\n"
-        "`python benchmarks/kafka_speed.py`, 100,000 keys, next to as many bare loops that only consume and decode:"
-        "\n\n" + table(head, rows)
+        f"On a real broker (`python benchmarks/kafka_kill.py`), {kill['kills']} members were killed, {kill['ended']} "
+        f"ended, {kill['zombies']} stopped until\nothers had their partitions, and the broker was killed "
+        f"{kill['broker_kills']} times. Of {kill['events']:,} events of {kill['keys']:,} keys\nnone was lost or "
+        "counted twice, and the saved states are byte for byte those of an undisturbed bank.\n"
+        f"Each of {kill['drifts']:,} drifts was produced, under one id, with "
+        f"{kill['produced'] / max(kill['drifts'], 1):.2f} messages a drift.\n\n"
+        "Speed with 100,000 keys, next to the same number of bare loops that only consume and decode "
+        "(`python benchmarks/kafka_speed.py`):\n\n" + table(head, rows)
     )
 
 
@@ -553,8 +595,8 @@ def serve_kafka_sentence() -> str:
     found = results("serve_kafka")
     outcome = "; ".join(found["wrong"]) or "each counted exactly once"
     return (
-        f"`python benchmarks/serve_kafka.py`, on a real broker: {found['kill'] + found['committed']} kills of the "
-        f"server, {found['committed']} of them right after a commit, and {found['broker']}\nof the broker; "
+        f"On a real broker (`python benchmarks/serve_kafka.py`), after {found['kill'] + found['committed']} kills of "
+        f"the server, {found['committed']} of them right after a commit,\nand {found['broker']} of the broker: "
         f"{found['events']:,} events, {outcome}."
     )
 
@@ -661,38 +703,6 @@ def loop_public_table() -> str:
     )
 
 
-def second_layer_table() -> str:
-    """Hits, false alarms and delays of LFR without and with a second layer."""
-    return table(
-        [
-            "data set",
-            "runs",
-            "detector",
-            "hits",
-            "false alarms",
-            "precision",
-            "recall",
-            "delay of hits",
-            "waited, each alarm",
-        ],
-        (
-            [
-                one["dataset"],
-                str(one["runs"]),
-                one["detector"],
-                f"{one['hits']} of {one['changes']}",
-                str(one["false_alarms"]),
-                f"{one['precision']:.2f}",
-                f"{one['recall']:.2f}",
-                f"{one['delay']:,.0f}",
-                f"{one['second_layer_delay']:,.0f}" if one["detector"] != "LFR" else "-",
-            ]
-            for one in results("loop")["hlfr"]
-            if one["runs"] >= 100
-        ),
-    )
-
-
 # benchmarks/paper_tables.py and payments.py --------------------------------------------------------------------
 
 
@@ -786,7 +796,8 @@ def serve_kill_table() -> str:
         database = f", the database {one['databases killed']}" if one["databases killed"] else ""
         rows.append([title, f"{one['kills']}{database}", *(f"{one[name]:,}" for name in columns), "0", "0"])
     return table(
-        ["store", "kills", "requests", "events", "findings", "drifts told", "deliveries", "lost", "counted twice"], rows
+        ["store", "kills", "requests", "events", "findings", "drifts alerted", "deliveries", "lost", "counted twice"],
+        rows,
     )
 
 
@@ -808,10 +819,169 @@ def serve_attack_lines() -> str:
     lines = [
         f"{bombs['requests']:,} small hostile bodies: {above:,} MB above rest at most, of {allowed:,} allowed;",
         f"  honest requests beside them were answered within {bombs['honest_slowest_seconds']:.1f} s.",
-        f"{clock['jumps']} leaps of the clock: all {clock['waited']:,} predictions still waited.",
+        f"After {clock['jumps']} leaps of the clock all {clock['waited']:,} predictions still waited.",
         f"{cuts['cuts']} cut connections to PostgreSQL: {cuts['events']:,} events acknowledged, and exactly",
         "  these counted.",
-        f"{backup['kills']} killed backups: every file was whole or absent.",
+        f"After {backup['kills']} killed backups every file was whole or absent.",
         f"{soak['events'] / 1e6:,.0f} million events: {memory[0]} MB after a tenth, {memory[-1]} MB at the end.",
     ]
     return "\n".join(line if line.startswith(" ") else f"- {line}" for line in lines)
+
+
+# benchmarks/few_labels.py ------------------------------------------------------------------------------------
+
+
+def few_labels_budget() -> str:
+    """Run lengths of sampled events over those asked for."""
+    ratios = [one["ratio"] for one in results("few_labels_budget")]
+    inside = sum(0.8 <= ratio <= 1.3 for ratio in ratios)
+    return (
+        "With 0.5 to 100 % of the labels, with and without a reference and in three segments, the measured run\n"
+        f"length is {min(ratios):.2f} to {max(ratios):.2f} of the budget, and within 0.8 to 1.3 in {inside} of\n"
+        f"{len(ratios)} cases."
+    )
+
+
+def prediction_shifts() -> str:
+    """Run lengths and delays of the share of predicted positives."""
+    rows = results("few_labels_predictions")
+    ratios = [one["ratio"] for one in rows if "ratio" in one]
+    delays = {(one["positives"], one["times"]): one["delay"] for one in rows if "delay" in one}
+    return (
+        f"The measured run length is {min(ratios):.2f} to {max(ratios):.2f} of the one asked for. With `arl=100_000`\n"
+        f"a share of 1 % that doubles is found after {delays[0.01, 2.0]:,.0f} predictions, one of 10 % after\n"
+        f"{delays[0.1, 2.0]:,.0f}, and growth by half after {delays[0.01, 1.5]:,.0f} and {delays[0.1, 1.5]:,.0f}."
+    )
+
+
+def few_labels_delays() -> str:
+    """Events until a fall is found, by a plan and by an even draw."""
+    rows = [one for one in results("few_labels_delay") if one["share"] == 0.05]
+    return table(
+        ["positives", "errors doubled in", "evenly, events", "by plan", "speed-up"],
+        (
+            [
+                f"{one['positives']:.0%}", one["fall"], f"{one['even']:,.0f}", f"{one['plan']:,.0f}",
+                f"{one['even'] / one['plan']:.2f}",
+            ]
+            for one in rows
+        ),
+    )  # fmt: skip
+
+
+def few_labels_coverage() -> str:
+    """How often intervals of weighted rates hold."""
+    shares = [
+        share
+        for one in results("few_labels_coverage")
+        for name, share in one.items()
+        if name.split()[-1] in ("now", "baseline")
+    ]
+    return f"Intervals at 90 % hold the rate of all events in {min(shares):.1%} to {max(shares):.1%} of streams."
+
+
+# benchmarks/outside.py ---------------------------------------------------------------------------------------
+
+OTHERS = ("ADWIN", "ADWIN of river", "SEED", "STEPD", "ABCD")
+
+
+def outside_means() -> dict[str, tuple[float, float]]:
+    """Mean F1 of all cases by detector, with its standard error; the best first."""
+    rows, means = results("outside")["kdd"], {}
+    for detector in dict.fromkeys(one["detector"] for one in rows):
+        own = [one for one in rows if one["detector"] == detector]
+        error = math.hypot(*(one["error"] for one in own)) / len(own)
+        means[detector] = statistics.mean(one["f1"] for one in own), error
+    return dict(sorted(means.items(), key=lambda item: -item[1][0]))
+
+
+def counted_once(one: dict[str, Any]) -> float:
+    """F1 if repeated alarms after a change are one hit."""
+    hits = one["streams"] - one["missed"]
+    return 2 * hits / max(2 * hits + one["false"] + one["missed"], 1)
+
+
+def outside_table() -> str:
+    """F1 and delay by case: FourRates, and of each other detector the better setting of two."""
+    means = outside_means()
+    chosen = results("outside")["choice"][0]["detector"]
+    columns = [chosen, *(next(one for one in means if one.split(",")[0] == name) for name in OTHERS)]
+    cases: dict[tuple[str, str, int], dict[str, Any]] = {}
+    for one in results("outside")["kdd"]:
+        cases.setdefault((one["data"], one["change"], one["width"]), {})[one["detector"]] = one
+
+    def cell(one: dict[str, Any]) -> str:
+        return f"{one['f1']:.2f}" + (" / -" if one["delay"] is None else f" / {one['delay']:,.0f}")
+
+    lines = [
+        [f"{'NOAA' if data == 'noaa' else data.capitalize()}, {change}{', gradual' if width else ''}"]
+        + [cell(found[name]) for name in columns]
+        for (data, change, width), found in cases.items()
+    ]
+    once = {name: statistics.mean(counted_once(found[name]) for found in cases.values()) for name in columns}
+    lines.append(["mean F1", *(f"{means[name][0]:.2f} ± {means[name][1]:.2f}" for name in columns)])
+    lines.append(["mean F1, a change found counted once", *(f"{once[name]:.2f}" for name in columns)])
+    return table(["F1 / delay", "`FourRates`", *columns[1:]], lines)
+
+
+def outside_choice() -> str:
+    """Mean F1 on the streams on which the setting was chosen, the best of each way to watch, and on those above."""
+    above = outside_means()
+    shown = [one for one in results("outside")["choice"] if one["detector"] in above]
+    return table(
+        ["watched, tolerance, budget", "streams for the choice", "the streams above"],
+        (
+            [name, *(f"{mean:.3f} ± {error:.3f}" for mean, error in ((one["f1"], one["error"]), above[name]))]
+            for name, one in ((one["detector"], one) for one in shown)
+        ),
+    )
+
+
+def outside_nannyml() -> str:
+    """Rows until an alarm on the data of NannyML."""
+    return table(
+        ["data", "alarm of `FourRates`", "started about", "alert by chunks"],
+        (
+            [one["data"], f"{one['fourrates']:,}", f"{one['started']:,}", f"{one['chunks']:,}"]
+            for one in results("outside")["nannyml"]
+        ),
+    )
+
+
+# benchmarks/nights.py and jobs.py -----------------------------------------------------------------------------------
+
+
+def nights_table() -> str:
+    """A fraud log looked at every night: what is found, when, and how many false drifts there are."""
+    found = results("nights")["fraud"]
+    names = {
+        "FourRates": "`FourRates`, nothing else given",
+        "rates=['tpr'], and a reference": '`rates=["tpr"]`, with a reference',
+        "weekly SQL": "SQL: tpr by country and week, \\|z\\| > 3",
+        "oracle": "a CUSUM that knows country and rates",
+    }
+    return table(
+        ["", f"found, of {found['draws']}", "night, median", "start off by, days", "false drifts"],
+        (
+            [
+                name,
+                str(found[key]["found"]),
+                f"{found[key]['night, median']:.0f}",
+                "" if found[key]["off by days, median"] is None else f"{found[key]['off by days, median']:.1f}",
+                "" if key == "oracle" else f"{found[key]['false drifts']:.1f}",
+            ]
+            for key, name in names.items()
+        ),
+    )
+
+
+def slices_sentence() -> str:
+    """How often a planted slice comes first, and how often another is called significant."""
+    found = results("jobs")["slices"]
+    rows = [found[f"{kind}, {share}"] for kind in ("one column", "two columns") for share in ("2%", "5%", "20%")]
+    first, false = ([100 * one[kind] for one in rows] for kind in ("first", "false"))
+    return (
+        "Among 30 columns, a slice of one or two values with 2 to 20 % of the rows comes first in\n"
+        f"{min(first):.0f} to {max(first):.0f} % of the draws in which a search of its own columns finds it.\n"
+        f"Another one is called significant in {min(false):.0f} to {max(false):.0f} % (`python benchmarks/jobs.py`)."
+    )
