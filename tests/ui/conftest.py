@@ -165,6 +165,7 @@ def seen(browser):
         browser.get(server.service.address + path)
         if wait:
             until(browser, "return document.querySelector('.connection').textContent === 'Live'")
+            until(browser, "return document.querySelector('header[aria-busy]').ariaBusy === 'false'")  # all is drawn
         return browser
 
     yield show

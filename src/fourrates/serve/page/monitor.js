@@ -70,6 +70,7 @@ export class MonitorView {
     } catch (error) {
       if (this.closed || error.status !== 404) throw error;
       this.header.className = "waiting";
+      this.header.ariaBusy = "false";
       say(this.state, error.code === "no_segment" ? "No segment with these values" : "No monitor with this name");
       say(this.rest, "");
       replace(this.lead, "See ", el("a", { href: this.values ? address(this.monitor) : "#/" }, this.values ? "the monitor" : "all monitors"), ".");
