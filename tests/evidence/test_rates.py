@@ -23,10 +23,11 @@ def test_only_the_rates_asked_for_raise_an_alarm():
     assert [change.rate for change in drift.changes] == ["tpr"]
 
 
+@pytest.mark.slow
 def test_a_fall_of_the_rate_asked_for_is_found_sooner_with_the_whole_budget():
     def at(rates):
         found = [
-            fr.FourRates(50_000, rates=rates, mix="ignore").update_many(*stream(0.9, 0.75, seed=s)) for s in range(20)
+            fr.FourRates(50_000, rates=rates, mix="ignore").update_many(*stream(0.9, 0.75, seed=s)) for s in range(200)
         ]
         return np.median([drifts[0].at if drifts else np.inf for drifts in found])
 

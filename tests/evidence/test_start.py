@@ -7,7 +7,7 @@ import fourrates as fr
 
 def test_the_start_of_a_change_is_enclosed_where_positives_come_in_runs():
     random, held = np.random.default_rng(6), []
-    for _ in range(60):
+    for _ in range(80):
         lengths = random.geometric(1 / np.tile([50, 117], 400))
         truth = np.repeat(np.tile([1, 0], 400), lengths)[:50_000]
         late = np.arange(truth.size) >= 20_000

@@ -13,6 +13,8 @@ from fourrates.evidence.rules import MARGIN
 
 Array = npt.NDArray[Any]
 
+PATIENCE = 3_000.0  # events of a stream, at which the price of looking at any time is lowest
+
 
 def e_values(detector: RecordDetector, records: Array, heads: dict[str, Array]) -> npt.NDArray[np.float64]:
     """For each stream a value whose mean is at most one while nothing changes; for FourRates."""
@@ -20,8 +22,9 @@ def e_values(detector: RecordDetector, records: Array, heads: dict[str, Array]) 
     assert isinstance(detector, FourRates)
     for slot in np.flatnonzero(heads["alarmed"]).tolist():
         values[slot] += detector._life_of(records[slot]).proof()
-    waits = heads["events"] + 1.0
-    return np.asarray(values * detector._evidence_rules.threshold / MARGIN / (waits * (1 + np.log(waits)) ** 2))
+    budget = detector._evidence_rules.threshold / MARGIN
+    events = heads["events"]
+    return np.asarray(values * budget / ((events + PATIENCE) * (1 + np.log1p(events / PATIENCE)) ** 2))
 
 
 def evidence_shares(detector: RecordDetector, records: Array) -> npt.NDArray[np.float64]:
