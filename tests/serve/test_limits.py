@@ -61,7 +61,7 @@ def served():
             Route("/pour", pour),
             Route("/drip", drip),
         ],
-        middleware=[Middleware(Observed, metrics=Metrics(lambda start, number: None, dict), routes=())],
+        middleware=[Middleware(Observed, metrics=Metrics(lambda: None, dict), routes=())],
     )
     quick = {"head_seconds": 0.5, "body_seconds": 0.5, "body_rate": 50_000.0, "write_seconds": 0.5, "look": 0.05}
     with Served(app, **uvicorn_options(MAX_BODY, **quick)) as served:

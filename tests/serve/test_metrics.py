@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("prometheus_client")
 from prometheus_client.parser import text_string_to_metric_families
 
-from fourrates.serve.metrics import Metrics, Sample
+from fourrates.serve.metrics import Metrics
 
 
 def samples(text):
@@ -75,13 +75,11 @@ def test_hostile_names_stay_names(start):
 
     names = ['a"} 1\nfourrates_events_total{monitor="b', "\\", "é{}", "x" * 1_000]
 
-    async def look(place, number):
-        return [
-            Sample(name, "stable", {"events_total": 1.0}, {'r"\n': (0.5, None)})
-            for name in names[place : place + number]
-        ]
+    async def monitors():
+        for name in names:
+            yield [("events_total", [name], 1.0), ("rate", [name, 'r"\n'], 0.5)]
 
-    text = asyncio.run(Metrics(look, dict).text()).decode()
+    text = asyncio.run(Metrics(monitors, dict).text()).decode()
     events = [key for key in samples(text) if key[0] == "fourrates_events_total"]
     assert sorted(key[1][1] for key in events) == sorted(names)
 

@@ -181,7 +181,7 @@ def test_a_defect_with_one_batch_is_that_of_its_request_alone(tmp_path, monkeypa
         monkeypatch.setattr(Monitor, "apply", half_applied)
     else:
         monkeypatch.setattr(Registry, "finding", not_found)
-    monkeypatch.setattr("fourrates.serve.writer.JOINED", 100)
+    monkeypatch.setattr("fourrates.serve.batch.JOINED", 60)
     good, bad = events([1] * 50, [1] * 50), events([1] * 77, [0] * 77)
     answers = together.send([good, bad, good, good, bad, good])
     codes = [getattr(one, "code", None) for one in answers]

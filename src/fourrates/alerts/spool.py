@@ -76,19 +76,24 @@ class Spool:
     ) -> None:
         self.path, self.dropped = os.fspath(path), 0
         self.left: list[Entry] = []
-        self.channels = {channel.name: channel for channel in channels}
+        self.channels: dict[str, Channel] = {}
         self.max_age, self.first_pause, self.longest_pause = max_age, first_pause, longest_pause
         self._queue = DiskQueue(path, limit=limit, limit_bytes=limit_bytes)
         self._tell = tell or (lambda sentence: None)
         self._changed = threading.Condition()
         self._put = 0  # number of puts so far; a worker that saw a smaller one has something to look at
         self._closing = self._stopped = False
-        self._threads = [
-            threading.Thread(target=self._work, args=(channel,), daemon=True, name=f"alerts: {name}"[:60])
-            for name, channel in self.channels.items()
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._threads: list[threading.Thread] = []
+        for channel in channels:
+            self.add(channel)
+
+    def add(self, channel: Channel) -> None:
+        """Deliver through another channel too, also the alerts in the file that wait for it."""
+        if channel.name not in self.channels:
+            self.channels[channel.name] = channel
+            name = f"alerts: {channel.name}"[:60]
+            self._threads.append(threading.Thread(target=self._work, args=(channel,), daemon=True, name=name))
+            self._threads[-1].start()
 
     def __enter__(self) -> Self:
         return self
@@ -96,8 +101,8 @@ class Spool:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def put(self, payload: Mapping[str, Any]) -> str:
-        """Take an alert; on return it is on the disk. Returns its id.
+    def put(self, payload: Mapping[str, Any], channels: Iterable[str] | None = None) -> str:
+        """Take an alert for all channels or those of these names; on return it is on the disk. Returns its id.
 
         The id is ``payload["id"]``, or else derived from the payload. An alert with a known id, delivered in the last
         week or still waiting, is not added again.
@@ -110,7 +115,9 @@ class Spool:
         body = encode({**payload, "id": id})
         if len(body) > (most := self._queue.limit_bytes):
             raise QueueError(f"{self.path}: an alert of {len(body):,} bytes, more than the {most:,} allowed")
-        if dropped := self._queue.put([Entry(id, channel, body) for channel in self.channels]):
+        if dropped := self._queue.put(
+            [Entry(id, channel, body) for channel in (self.channels if channels is None else channels)]
+        ):
             self.dropped += dropped
             self._tell(f"{self.path}: full, {self.dropped:,} of the oldest alerts dropped so far")
         with self._changed:

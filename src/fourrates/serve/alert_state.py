@@ -157,7 +157,8 @@ class MonitorAlerts:
         fingerprint = self.fingerprint("drift", segment)
         active = self.active.get(fingerprint)
         if body["closes"] and active is not None and active.ends is None:
-            self._close(fingerprint, active, finding, text)
+            self._close(fingerprint, finding.id, text)
+            self._end_incident()
         if finding.kind == "drift" or (finding.kind == "shift" and self.monitor.mix == "alarm"):
             fired = self._fire(finding.kind, text, segment, finding.id)
             fired.acknowledged = finding.acknowledged is not None  # before it arrived here
@@ -199,32 +200,32 @@ class MonitorAlerts:
             together = active.kind == "drift" and active.ends is None and "" < overall.started <= active.time
             active.part |= active is not overall and together and active.notified is None
 
-    def _close(self, fingerprint: str, active: Active, finding: StoredFinding, text: str) -> None:
-        """End an alert by the finding that closed its drift; that of the overall stream with the last of its parts."""
-        if active.part:
-            self._drop_part(fingerprint, finding.id)
-        elif active.segment is None and self._parts():
-            active.over = active.pending = True
-            active.changed, active.text = self.now, text
-            active.add(finding.id)
+    def _close(self, fingerprint: str, finding: str | None = None, text: str = "") -> None:
+        """End an alert, by a finding if one closed its drift; that of the overall stream with the last of its parts."""
+        active = self.active[fingerprint]
+        if active.part:  # the alert it is part of names its findings
+            del self.active[fingerprint]
+            overall = self.active.get(self.fingerprint("drift"))
+            if overall is not None:
+                closing = [] if finding is None else [finding]
+                overall.findings = [*overall.findings, *active.findings, *closing][-MOST:]
+            return
+        if active.segment is None and self._parts():
+            active.over = True
+            if finding is not None:
+                active.pending, active.changed, active.text = True, self.now, text
         else:
             self._end(active, text)
-            active.add(finding.id)
-        self._end_incident()
+        if finding is not None:
+            active.add(finding)
 
-    def _end(self, active: Active, text: str | None = None) -> None:
+    def _end(self, active: Active, text: str = "") -> None:
         active.ends = active.changed = self.now
         active.pending = True
         active.text = text or active.text
 
     def _parts(self) -> list[Active]:
         return [active for active in self.active.values() if active.part]
-
-    def _drop_part(self, fingerprint: str, *finding: str) -> None:
-        """Forget a part whose drift is closed; the alert it is part of names the findings."""
-        part = self.active.pop(fingerprint)
-        if overall := self.active.get(self.fingerprint("drift")):
-            overall.findings = [*overall.findings, *part.findings, *finding][-MOST:]
 
     def _end_incident(self) -> None:
         """End the alert of the overall stream if it was over but for its parts, and they are over too."""
@@ -244,18 +245,13 @@ class MonitorAlerts:
             return
         opened = {self.fingerprint("drift", one.segment) for one in self.monitor.open}
         closed = [
-            (fingerprint, active)
+            fingerprint
             for fingerprint, active in self.active.items()
             if active.kind == "drift" and active.ends is None and active.changed < self.now and not active.over
             if fingerprint not in opened
         ]
-        for fingerprint, active in sorted(closed, key=lambda pair: not pair[1].part):
-            if active.part:
-                self._drop_part(fingerprint)
-            elif active.segment is None and self._parts():
-                active.over = True
-            else:
-                self._end(active)
+        for fingerprint in sorted(closed, key=lambda key: not self.active[key].part):
+            self._close(fingerprint)
         if closed:
             self._end_incident()
 

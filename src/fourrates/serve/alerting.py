@@ -15,6 +15,7 @@ import threading
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -226,50 +227,46 @@ class Channels:
     def __init__(self, data: str | os.PathLike[str]) -> None:
         self.path = Path(data) / FILE
         self._secret = os.environ.get("FOURRATES_WEBHOOK_SECRET") or None
-        self._spools: dict[str, Spool] = {}
+        self._names: dict[str, str] = {}  # of the channels, by address
         self._lock = threading.Lock()
 
-    def open(self, addresses: Iterable[str]) -> list[Spool]:
-        """Open one spool per address; delivery of waiting alerts begins."""
-        spools = []
+    @cached_property
+    def spool(self) -> Spool:
+        return Spool(self.path, [], tell=lambda text: log.warning("%s", text))
+
+    def open(self, addresses: Iterable[str]) -> list[str]:
+        """The names of these channels; delivery of alerts that wait for them begins."""
         with self._lock:
-            for address in dict.fromkeys(addresses):
-                if address not in self._spools:
+            for address in addresses:
+                if address not in self._names:
                     try:
                         channel = channel_of(address, self._secret)
                     except ValueError as error:
                         log.error("no alerts to a channel: %s", error)
                         continue
-                    self._spools[address] = Spool(self.path, [channel], tell=lambda text: log.warning("%s", text))
-                spools.append(self._spools[address])
-        return spools
+                    self.spool.add(channel)
+                    self._names[address] = channel.name
+            return list(dict.fromkeys(self._names[address] for address in addresses if address in self._names))
 
-    def put(self, addresses: Iterable[str], payload: Mapping[str, Any]) -> None:
-        """Put an alert on the disk for each of these addresses; one that is there already is not put twice."""
-        for spool in self.open(addresses):
-            spool.put(payload)
+    def put(self, addresses: Iterable[str], payload: Mapping[str, Any]) -> list[str]:
+        """Put an alert on the disk for each of these addresses, once if it is there already; returns the channels."""
+        if names := self.open(addresses):
+            self.spool.put(payload, names)
+        return names
 
     def test(self, addresses: Iterable[str], payload: Mapping[str, Any], patience: float = 5.0) -> list[dict[str, Any]]:
         """Queue an alert, wait a moment, and report each channel's outcome."""
-        self.put(addresses, payload)
-        end = time.monotonic() + patience
-        results = []
-        for spool in self.open(addresses):
-            (name,) = spool.channels
-            while (waits := _waits(spool, payload["id"])) is not None and time.monotonic() < end:
-                time.sleep(0.05)
-            results.append({"channel": name, "delivered": waits is None, "problem": waits or None})
-        return results
+        names, end = self.put(addresses, payload), time.monotonic() + patience
+        while (waiting := self._waiting(names, payload["id"])) and time.monotonic() < end:
+            time.sleep(0.05)
+        return [{"channel": name, "delivered": name not in waiting, "problem": waiting.get(name)} for name in names]
+
+    def _waiting(self, names: Sequence[str], id: str) -> dict[str, str | None]:
+        """The channels that have not delivered an alert, with the problem after a failed attempt."""
+        entries = self.spool.pending() if names else []
+        return {entry.channel: entry.problem or None for entry in entries if entry.id == id}
 
     def close(self, deadline: float = 5.0) -> None:
         """Deliver as much as possible in this many seconds; the rest stays in the file."""
-        end = time.monotonic() + deadline
-        with self._lock:
-            spools = [*self._spools.values()]
-        for spool in spools:
-            spool.close(max(0.0, end - time.monotonic()))
-
-
-def _waits(spool: Spool, id: str) -> str | None:
-    """The problem with an alert that waits, empty before an attempt failed; None if it does not wait any more."""
-    return next((entry.problem for entry in spool.pending() if entry.id == id), None)
+        if self._names:
+            self.spool.close(deadline)

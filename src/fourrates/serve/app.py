@@ -27,7 +27,7 @@ from fourrates.serve.clock import Clock
 from fourrates.serve.errors import ApiError, defect, unavailable
 from fourrates.serve.ingest import Disconnected
 from fourrates.serve.live import Hub
-from fourrates.serve.metrics import CONTENT_TYPE, Metrics, Observed, Sample, sample
+from fourrates.serve.metrics import CONTENT_TYPE, Metrics, Observed, Sample, samples_of
 from fourrates.serve.notification import Links
 from fourrates.serve.openapi import openapi
 from fourrates.serve.registry import Registry
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from fourrates.serve.feed import Topic
 
 log = logging.getLogger("fourrates.serve")
+CHUNK = 50  # monitors that metrics are taken of in one go, between which others are served
 PROBED = 1.0  # seconds to cache whether the store can be written to
 REFUSED = 5.0  # seconds that a server is not ready after a failed write
 
@@ -120,9 +121,15 @@ class Service:
         except ApiError as error:
             raise StoreError(error.message) from None
 
-    async def _samples(self, start: int, number: int) -> Sequence[Sample]:
-        lives = self.registry.lives
-        return await self.writer.ask(lambda: [sample(lives[name]) for name in sorted(lives)[start : start + number]])
+    async def _samples(self) -> AsyncIterator[Sequence[Sample]]:
+        names = sorted(self.registry.lives)
+        for start in range(0, len(names), CHUNK):
+            some = names[start : start + CHUNK]
+            yield await self.writer.ask(lambda some=some: [sample for name in some for sample in self._sample(name)])
+
+    def _sample(self, name: str) -> list[Sample]:
+        live = self.registry.lives.get(name)  # it may have been removed meanwhile
+        return [] if live is None else samples_of(live)
 
     def _numbers(self) -> dict[str, float]:
         return {

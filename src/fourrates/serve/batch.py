@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 EVENTS, PREDICTIONS, LABELS, CONFIG, ACCEPTED = range(5)
 KINDS = {"events": EVENTS, "predictions": PREDICTIONS, "labels": LABELS}
 INTEGERS, TEXTS, JSON = "i", "s", "j"  # forms of ids
+JOINED = 1 << 10  # rows up to which a batch is merged with others
 
 
 class Ids(msgspec.Struct, array_like=True, frozen=True):
@@ -76,8 +77,8 @@ class Batch(msgspec.Struct, array_like=True):
 
 
 def can_join(first: Batch, second: Batch) -> bool:
-    """Whether two batches of a monitor can merge, which needs events without ids, one per row."""
-    alike = all(batch.kind == EVENTS and batch.ids is None for batch in (first, second))
+    """Whether two batches of a monitor can merge, which needs events without ids, one per row, and not too many."""
+    alike = all(batch.kind == EVENTS and batch.ids is None and batch.size <= JOINED for batch in (first, second))
     return alike and bool(first.versions) == bool(second.versions)
 
 

@@ -24,29 +24,25 @@ class Window:
     complete: bool
 
 
+COLUMNS = {"truths": "u1", "preds": "u1", "positions": "<u4", "segments": "<u4", "versions": "<u4"}
+"""The columns of pairs in the journal, with their types there."""
+
+
 def pairs_blob(pairs: Pairs) -> bytes | None:
     """The journal's record of a batch's events; None if they are its rows."""
     if pairs.positions is None:
         return None
-    numbers = (pairs.positions, pairs.segments, pairs.versions)
-    positions, segments, versions = (b"" if one is None else one.astype("<u4").tobytes() for one in numbers)
-    truths, preds = (codes.astype(np.uint8).tobytes() for codes in (pairs.truths, pairs.preds))
-    return msgspec.msgpack.encode((positions, truths, preds, segments, versions))
+    columns = [(getattr(pairs, name), kind) for name, kind in COLUMNS.items()]
+    return msgspec.msgpack.encode([None if own is None else own.astype(kind).tobytes() for own, kind in columns])
 
 
 def _pairs(monitor: Monitor, entry: Entry) -> Pairs:
     batch = entry.batch
-    if entry.pairs is not None:
-        kind = tuple[bytes, bytes, bytes, bytes, bytes]
-        positions, truths, preds, segments, versions = msgspec.msgpack.decode(entry.pairs, type=kind)
-        return Pairs(
-            np.frombuffer(truths, np.uint8).astype(np.uint16),
-            np.frombuffer(preds, np.uint8).astype(np.uint16),
-            np.frombuffer(positions, "<u4").astype(np.int64),
-            np.frombuffer(segments, "<u4").astype(np.int64) if segments else None,
-            np.frombuffer(versions, "<u4").astype(np.int64) if versions else None,
-        )
-    return Pairs(batch.codes("truths"), batch.codes("preds"), np.arange(batch.size), *monitor.numbers(batch))
+    if entry.pairs is None:
+        return Pairs(batch.codes("truths"), batch.codes("preds"), np.arange(batch.size), *monitor.numbers(batch))
+    saved = msgspec.msgpack.decode(entry.pairs, type=list[bytes | None])
+    columns = zip(saved, COLUMNS.values(), strict=True)
+    return Pairs(*(None if own is None else np.frombuffer(own, kind).astype(np.int64) for own, kind in columns))  # type: ignore[arg-type]
 
 
 def backwards(first_event: int, entries: list[Entry]) -> Iterator[tuple[int, Entry]]:
@@ -85,7 +81,7 @@ def read_window(monitor: Monitor, finding: Finding, entries: Iterable[tuple[int,
         if not chosen.size:
             continue
         left -= chosen.size
-        np.add.at(confusion, (pairs.truths[chosen].astype(np.int64), pairs.preds[chosen].astype(np.int64)), 1)
+        np.add.at(confusion, (pairs.truths[chosen], pairs.preds[chosen]), 1)
         assert pairs.positions is not None
         if batch.ids is not None:
             ids.append(batch.ids.pick(pairs.positions[chosen]))

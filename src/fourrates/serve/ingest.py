@@ -96,15 +96,11 @@ class Ingest:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             answer = await self._take(scope, receive)
-        except Disconnected:
-            return
-        except ApiError as error:
-            await error.response()(scope, receive, send)
-            return
+        except (ApiError, Disconnected):  # answered like those of every other call
+            raise
         except Exception:  # answered here, or the connection would be closed
             log.exception("a request failed")
-            await defect().response()(scope, receive, send)
-            return
+            raise defect() from None
         headers = [(b"content-length", b"%d" % len(answer))]
         headers += [(b"content-type", b"application/json")] if answer else []
         await send({"type": "http.response.start", "status": 200, "headers": headers})

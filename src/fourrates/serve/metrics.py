@@ -7,8 +7,7 @@ Segments are counted, never named.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 STATUSES = ("stable", "warning", "drifted", "waiting")
 MOST_RATES = 40  # of one monitor; those of its first classes
-CHUNK = 50  # monitors looked at in one go, between which others are served
+NOW = "A rate now, since the alarm while a drift is open, over the latest events otherwise."
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 ENDLESS = "/api/stream"  # an answer that takes as long as somebody listens
 OTHER = "other"
@@ -69,38 +68,32 @@ PER_MONITOR: dict[str, tuple[str, Callable[[Live], float | None]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """A monitor in numbers, by the names of :data:`PER_MONITOR`; `rates` are now and normal."""
-
-    name: str
-    status: str
-    numbers: Mapping[str, float | None]
-    rates: Mapping[str, tuple[float | None, float | None]]
+Sample = tuple[str, list[str], float]  # a metric of a monitor, its labels and its value
 
 
-def sample(live: Live) -> Sample:
-    rates = {
-        name: (finite(state.now and state.now.value), finite(state.normal and state.normal.value))
-        for name, state in islice(live.monitor.detector.rates.items(), MOST_RATES)
-    }
-    numbers = {name: value_of(live) for name, (_, value_of) in PER_MONITOR.items()}
-    return Sample(live.name, status_of(live.monitor)[0], numbers, rates)
+def samples_of(live: Live) -> list[Sample]:
+    """A monitor in numbers."""
+    status = status_of(live.monitor)[0]
+    samples = [("status", [live.name, word], float(word == status)) for word in STATUSES]
+    shares: list[tuple[str, list[str], float | None]] = []
+    for rate, state in islice(live.monitor.detector.rates.items(), MOST_RATES):
+        shares.append(("rate", [live.name, rate], finite(state.now and state.now.value)))
+        shares.append(("rate_normal", [live.name, rate], finite(state.normal and state.normal.value)))
+    shares += [(name, [live.name], value_of(live)) for name, (_, value_of) in PER_MONITOR.items()]
+    return samples + [(name, labels, value) for name, labels, value in shares if value is not None]
 
 
 class Metrics:
     """The numbers of a server.
 
-    `samples` gives this many monitors from an offset on, ordered by name; `server` gives numbers about the server
-    itself, of which names ending in ``_total`` are counters.
+    `monitors` has the samples of the monitors; `server` gives numbers about the server itself, of which names ending
+    in ``_total`` are counters.
     """
 
     def __init__(
-        self,
-        samples: Callable[[int, int], Awaitable[Sequence[Sample]]],
-        server: Callable[[], Mapping[str, float]],
+        self, monitors: Callable[[], AsyncIterator[Sequence[Sample]]], server: Callable[[], Mapping[str, float]]
     ) -> None:
-        self._samples, self._server = samples, server
+        self._monitors, self._server = monitors, server
         self.registry = CollectorRegistry(auto_describe=False)
         self._histograms: dict[tuple[str, str, str], Histogram] = {}
         self._seconds = Histogram(
@@ -121,13 +114,16 @@ class Metrics:
         return generate_latest(_Families(await self.families()))
 
     async def families(self) -> list[Metric]:
-        samples: list[Sample] = []
-        while True:
-            some = await self._samples(len(samples), CHUNK)
-            samples += some
-            if len(some) < CHUNK:
-                break
-        return [*self._of_server(), *_of_monitors(samples), *self.registry.collect()]
+        families = {
+            "status": _family("status", "1 for the status of a monitor.", labels=["monitor", "status"]),
+            "rate": _family("rate", NOW, labels=["monitor", "rate"]),
+            "rate_normal": _family("rate_normal", "The normal level of a rate.", labels=["monitor", "rate"]),
+        }
+        families |= {name: _family(name, meaning, labels=["monitor"]) for name, (meaning, _) in PER_MONITOR.items()}
+        async for samples in self._monitors():
+            for name, labels, value in samples:
+                families[name].add_metric(labels, value)
+        return [*self._of_server(), *families.values(), *self.registry.collect()]
 
     def _of_server(self) -> Iterable[Metric]:
         info = GaugeMetricFamily("fourrates_build_info", "The version that runs.", labels=["version"])
@@ -141,27 +137,6 @@ class Metrics:
 def _family(name: str, meaning: str, **options: Any) -> Any:
     kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
     return kind(f"fourrates_{name}", meaning, **options)
-
-
-def _of_monitors(samples: Sequence[Sample]) -> Iterable[Metric]:
-    status = _family("status", "1 for the status of a monitor.", labels=["monitor", "status"])
-    meaning = "A rate now, since the alarm while a drift is open, over the latest events otherwise."
-    rate = _family("rate", meaning, labels=["monitor", "rate"])
-    normal = _family("rate_normal", "The normal level of a rate.", labels=["monitor", "rate"])
-    for sample in samples:
-        for word in STATUSES:
-            status.add_metric([sample.name, word], float(sample.status == word))
-        for name, values in sample.rates.items():
-            for family, value in zip((rate, normal), values, strict=True):
-                if value is not None:
-                    family.add_metric([sample.name, name], value)
-    yield from (status, rate, normal)
-    for name, (meaning, _) in PER_MONITOR.items():
-        family = _family(name, meaning, labels=["monitor"])
-        for sample in samples:
-            if (value := sample.numbers.get(name)) is not None:
-                family.add_metric([sample.name], value)
-        yield family
 
 
 class Observed:

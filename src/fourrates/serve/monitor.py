@@ -72,8 +72,7 @@ NO_PAIRS = Pairs(np.empty(0, np.uint16), np.empty(0, np.uint16), None, None)
 @dataclass(frozen=True, slots=True)
 class Outcome:
     pairs: Pairs
-    accepted: int
-    repeated: int
+    repeated: int = 0
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -142,10 +141,10 @@ class Monitor:
         """Apply the next batch of the journal; a refused one (ValueError) changes nothing."""
         if batch.kind == CONFIG:
             self._change(msgspec.json.decode(batch.config, type=MonitorConfig))
-            return Outcome(NO_PAIRS, 0, 0)
+            return Outcome(NO_PAIRS)
         if batch.kind == ACCEPTED:
             accepted = msgspec.json.decode(batch.config, type=AcceptedDrift)
-            return Outcome(NO_PAIRS, 0, 0, self._accept(accepted, batch.received))
+            return Outcome(NO_PAIRS, 0, self._accept(accepted, batch.received))
         ids = None if batch.ids is None else self._fingerprints(batch.ids)  # before anything changes
         segments, versions = self.numbers(batch)
         findings: list[Finding] = []
@@ -167,7 +166,7 @@ class Monitor:
             self.series.add(*self._present())
             if self.config.by:
                 self.segment_series.note(self.last_time)
-        return Outcome(pairs, batch.size - repeated, repeated, findings)
+        return Outcome(pairs, repeated, findings)
 
     def _predict(
         self, batch: Batch, segments: Numbers | None, versions: Numbers | None, new: npt.NDArray[np.bool_]

@@ -48,6 +48,13 @@ class Live:
     def name(self) -> str:
         return self.row.name
 
+    def note(self, finding: StoredFinding) -> None:
+        """Note the latest finding."""
+        self.last_finding = finding_json(finding)
+        self.drifts += finding.kind == "drift"
+        if finding.kind == "drift" and finding.segment is None:
+            self.drift = self.last_finding
+
     def summary(self) -> dict[str, Any]:
         return {
             **views.summary(self.monitor, self.name, time.time()),
@@ -107,14 +114,14 @@ class Registry:
             live.position = written.position
             live.unsaved += len(written.body)
         live.plan = Plan(monitor.config)
-        live.drifts = self.store.count_findings(row.id, "drift")
         live.rejected = self.store.count_rejected(row.id)
         live.silences = self._silenced(row)
-        for finding in self.store.findings(row.id, 1):
-            live.last_finding = finding_json(finding)
-        if None in monitor.watch.open_since:
-            for drift in self.store.findings(row.id, 1, overall=True, kind="drift"):
-                live.drift = finding_json(drift)
+        for finding in (
+            *self.store.findings(row.id, 1, overall=True, kind="drift"),
+            *self.store.findings(row.id, 1),
+        ):
+            live.note(finding)
+        live.drifts = self.store.count_findings(row.id, "drift")
         return live
 
     def _silenced(self, row: MonitorRow) -> dict[str, float]:
@@ -199,14 +206,14 @@ class Registry:
     def save(self, live: Live) -> Iterator[None]:
         """Write a snapshot, one part at each step, so that others can write in between, or remove the monitor."""
         body, position, unsaved = memoryview(live.monitor.snapshot()), live.position, live.unsaved
-        _keep_from = live.monitor.events - self.settings.keep_events
+        keep_from = live.monitor.events - self.settings.keep_events
         generation = self.store.begin_snapshot(live.row.id)
         for part, start in enumerate(range(0, len(body), PART)):
             self.store.put_part(live.row.id, generation, part, bytes(body[start : start + PART]))
             yield
             if (now := self.lives.get(live.name)) is None or now.row.id != live.row.id:
                 return
-        self.store.finish_snapshot(live.row.id, generation, position, len(body), _keep_from)
+        self.store.finish_snapshot(live.row.id, generation, position, len(body), keep_from)
         live.unsaved, live.saved = live.unsaved - unsaved, len(body)
 
 

@@ -97,10 +97,28 @@ class Series:
         own yet.
         """
         rows = self.points(present)
-        earlier = int((rows[:, 1] < start).sum())  # the first points shown pool observations of these
-        kept = np.unique(np.linspace(earlier, max(len(rows) - 1, earlier), most).round().astype(np.int64))
-        shown = np.concatenate([rows[:earlier], rows[kept[kept < len(rows)]]])
-        return self._shown(shown, names, share_of, first=earlier)
+        first = int((rows[:, 1] < start).sum())  # the first points shown pool observations of these
+        rows = np.concatenate([rows[:first], rows[first:][_spread(len(rows) - first, most)]])
+        k, classes = self.classes, len(names) // 2
+        rates = {}
+        for code, name in enumerate(names):
+            kind, c = divmod(code, classes)
+            if c < k:
+                shares = _shares(rows[:, HEAD + (kind + 1) * k + c], rows[:, HEAD + 3 * k + c], POOLED, first)
+                baselines = rows[first:, HEAD + c].tolist() if kind == 0 else [math.nan] * len(shares)
+                rates[name] = {**rate_columns(shares), "baseline": [finite(value) for value in baselines]}
+        since = _since(rows[:, 0], POOLED, first)
+        mix = np.full(len(since), math.nan)
+        if share_of < k:
+            mix = _gained(rows[:, HEAD + k + share_of], since) / np.maximum(_gained(rows[:, 0], since), 1)
+        return {
+            "time": rows[first:, 1].round(3).tolist(),
+            "event": rows[first:, 0].astype(np.int64).tolist(),
+            "rates": rates,
+            "evidence": [finite(value) for value in rows[first:, 2].tolist()],
+            "label_delay": [finite(value) for value in rows[first:, 3].round(3).tolist()],
+            "mix": [finite(value) for value in mix.tolist()],
+        }
 
     def spark(self, code: int, start: float, present: Sequence[Point]) -> dict[str, list[Any]] | None:
         """A recall in a few points from a time on; None for a class that is not in the series."""
@@ -111,11 +129,7 @@ class Series:
         since = _since(counts, POOLED)
         n = _gained(counts, since)
         shown = np.flatnonzero((rows[:, 1] >= start) & (n >= LEAST))
-        shown = (
-            shown[np.unique(np.linspace(0, max(shown.size - 1, 0), SPARK).round().astype(np.int64))]
-            if shown.size
-            else shown
-        )
+        shown = shown[_spread(shown.size, SPARK)]
         values = (_gained(right, since)[shown] / n[shown]).round(4)
         return {"time": rows[shown, 1].round(3).tolist(), "value": values.tolist()}
 
@@ -123,33 +137,6 @@ class Series:
         """The number of events before a time, as far as the points show."""
         place = bisect_right(self.kept, time, key=lambda point: float(point[1]))
         return int(self.kept[place - 1][0]) if place else 0
-
-    def _shown(
-        self, rows: npt.NDArray[np.float64], names: tuple[str, ...], share_of: int, first: int = 0
-    ) -> dict[str, Any]:
-        k = self.classes
-        classes = len(names) // 2
-        rates = {}
-        for kind in (0, 1):
-            for c in range(k):
-                counts, right = rows[:, HEAD + (kind + 1) * k + c], rows[:, HEAD + 3 * k + c]
-                shares = _shares(counts, right, POOLED, first)
-                baselines = rows[first:, HEAD + c].tolist() if kind == 0 else [math.nan] * len(shares)
-                baseline = [finite(value) for value in baselines]
-                rates[names[kind * classes + c]] = {**rate_columns(shares), "baseline": baseline}
-        since = _since(rows[:, 0], POOLED, first)
-        events = np.maximum(_gained(rows[:, 0], since), 1)
-        share = (
-            _gained(rows[:, HEAD + k + share_of], since) / events if share_of < k else np.full(len(events), math.nan)
-        )
-        return {
-            "time": rows[first:, 1].round(3).tolist(),
-            "event": rows[first:, 0].astype(np.int64).tolist(),
-            "rates": rates,
-            "evidence": [finite(value) for value in rows[first:, 2].tolist()],
-            "label_delay": [finite(value) for value in rows[first:, 3].round(3).tolist()],
-            "mix": [finite(value) for value in share.tolist()],
-        }
 
 
 class SegmentSeries:
@@ -215,6 +202,11 @@ def most_crowded(times: list[float]) -> int:
     moments = np.array(times)
     ages = np.maximum(moments[-1] - moments[1:-1], 1.0)
     return 1 + int(((moments[2:] - moments[:-2]) / np.sqrt(ages)).argmin())
+
+
+def _spread(size: int, most: int) -> npt.NDArray[np.int64]:
+    """At most this many places among so many, evenly, with both ends."""
+    return np.unique(np.linspace(0, size - 1, min(most, size)).round().astype(np.int64))
 
 
 def rate_columns(shares: list[Share]) -> dict[str, list[float | None]]:

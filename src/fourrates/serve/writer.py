@@ -30,14 +30,13 @@ from fourrates.serve.clock import Clock
 from fourrates.serve.errors import ApiError, defect, no_monitor, unavailable
 from fourrates.serve.history import pairs_blob
 from fourrates.serve.monitor import row_of
-from fourrates.serve.registry import Live, Registry, finding_json
+from fourrates.serve.registry import Live, Registry
 from fourrates.serve.store import Group, JournalRow, KeyRow, RejectedRow, SourceRow, StoredFinding, StoreError
 
 log = logging.getLogger("fourrates.serve")
 Result = TypeVar("Result")
 IDLE = 0.25  # seconds between looks for other work
 SHORTEST, LONGEST = 0.001, 0.02  # seconds to wait for the number of requests of last time
-JOINED = 1 << 16  # rows of requests that are taken as one batch
 KEEP_REJECTED = 1_000  # rejected rows that are kept, for each monitor
 FORGET = 3_600.0  # seconds between two clearances of old keys
 AGAIN = 10.0  # seconds after which a snapshot that failed is tried again
@@ -45,17 +44,16 @@ FAILPOINT = os.environ.get("FOURRATES_FAILPOINT", "")  # "committed:17" dies aft
 
 
 @dataclass(slots=True)
-class Ingest:
+class Job:
     """A batch on its way, and who waits for it."""
 
-    monitor: str
-    uid: str  # the monitor of this name that the batch was read for
+    live: Live  # the monitor that the batch was read for
     batch: Batch
     rejected: Rejections
     key: bytes | None
     digest: bytes
     answer: asyncio.Future[bytes]
-    source: SourceRow | None = None  # the place to resume from after it
+    source: SourceRow | None  # the place to resume from after it
 
 
 @dataclass(slots=True)
@@ -92,11 +90,11 @@ class Writer:
     def __init__(self, registry: Registry, published: Published, clock: Clock | None = None) -> None:
         self.registry, self.store, self.settings = registry, registry.store, registry.settings
         self._published, self.clock = published, clock or Clock()
-        self._waiting: list[Ingest | Ask] = []  # for the next group; used in the event loop alone
+        self._waiting: list[Job | Ask] = []  # for the next group; used in the event loop alone
         self._busy, self._expected = False, 1  # whether a group is being written; requests in the next one
         self._gather = SHORTEST  # seconds to wait for them, half of the time of the last write
         self._handed_over = 0.0
-        self._queue: queue.SimpleQueue[list[Ingest | Ask] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[list[Job | Ask] | None] = queue.SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._run, name="fourrates writer", daemon=True)
         self._saving: Iterator[None] | None = None
@@ -144,7 +142,7 @@ class Writer:
         """Submit a batch; the answer follows once it is on disk with the next offset of its source."""
         assert self._loop is not None
         answer: asyncio.Future[bytes] = self._loop.create_future()
-        self._add(Ingest(live.name, live.row.uid, batch, rejected, key, digest, answer, source))
+        self._add(Job(live, batch, rejected, key, digest, answer, source))
         return answer
 
     async def ask(self, function: Callable[[], Result]) -> Result:
@@ -154,7 +152,7 @@ class Writer:
         self._add(Ask(function, answer))
         return await answer
 
-    def _add(self, job: Ingest | Ask) -> None:
+    def _add(self, job: Job | Ask) -> None:
         assert self._loop is not None
         self._waiting.append(job)
         if self._busy:
@@ -211,7 +209,7 @@ class Writer:
         self._saving = None
         self._tidy_at = time.monotonic() + AGAIN
 
-    def _do(self, jobs: list[Ingest | Ask]) -> None:
+    def _do(self, jobs: list[Job | Ask]) -> None:
         """Process a group in order, and answer everybody in one call."""
         answers: list[Answer] = []
         changed: set[str] = set()
@@ -220,7 +218,7 @@ class Writer:
             if is_ask:
                 answers += [self._answer(job) for job in some if isinstance(job, Ask)]
                 continue
-            left = [job for job in some if isinstance(job, Ingest)]
+            left = [job for job in some if isinstance(job, Job)]
             while left:
                 commit, left = self._take(left)
                 answers += commit.answers
@@ -255,7 +253,7 @@ class Writer:
                 log.exception("a request failed")
             return job.answer, error
 
-    def _take(self, jobs: list[Ingest]) -> tuple[_Commit, list[Ingest]]:
+    def _take(self, jobs: list[Job]) -> tuple[_Commit, list[Job]]:
         """Apply and commit; returns the answers, the changes on disk, and requests for the next round.
 
         The latter are for monitors that a defect has left half-changed, which must be reloaded first.
@@ -290,7 +288,7 @@ class Writer:
                 live.unsaved += len(row.body)
         return commit, left
 
-    def _apply_all(self, jobs: list[Ingest], commit: _Commit) -> list[Ingest]:
+    def _apply_all(self, jobs: list[Job], commit: _Commit) -> list[Job]:
         """Apply the requests run by run, refusing only those at fault; returns those for the next round."""
         keys = [job.key for job in jobs if job.key is not None]
         known = self.store.known_keys(keys) if keys else {}
@@ -299,7 +297,7 @@ class Writer:
             run = [job for job in runs.popleft() if not _answered(job, commit, known)]
             if not run:
                 continue
-            name, uid = run[0].monitor, run[0].uid
+            name, uid = run[0].live.name, run[0].live.row.uid
             if uid in failed:
                 left += run
                 continue
@@ -322,12 +320,12 @@ class Writer:
                 commit.answers += [(job.answer, defect()) for job in run]
         return left
 
-    def _apply(self, run: list[Ingest], commit: _Commit) -> None:
+    def _apply(self, run: list[Job], commit: _Commit) -> None:
         """Apply a run as one batch; the commit has all of it, or after an exception nothing."""
-        first_job = run[0]
-        live = self.registry.get(first_job.monitor)
-        if live.row.uid != first_job.uid:  # it was removed, and another one made
-            raise no_monitor(first_job.monitor)
+        name = run[0].live.name
+        live = self.registry.get(name)
+        if live.row.uid != run[0].live.row.uid:  # it was removed, and another one made
+            raise no_monitor(name)
         if any(job.source is not None and job.source.epoch != self._epoch for job in run):
             raise unavailable("another server has read this topic meanwhile")
         batch = joined([job.batch for job in run])
@@ -346,24 +344,17 @@ class Writer:
         commit.findings += [(live, finding) for finding in stored]
         if batch.kind == CONFIG:
             live.plan = Plan(monitor.config)
-        if len(run) == 1:
-            self._note(
-                first_job, commit, row.id, outcome.accepted, outcome.repeated, [finding.id for finding in stored]
-            )
-            return
-        for job in run:  # each row is an event
-            events = range(first, first + job.batch.size)
+        for job in run:
+            events = range(first, first + job.batch.size)  # each row is an event if there are several requests
             pairs = zip(stored, outcome.findings, strict=True)
-            ids = [finding.id for finding, found in pairs if row_of(found) in events]
-            self._note(job, commit, row.id, job.batch.size, 0, ids)
+            ids = [finding.id for finding, found in pairs if len(run) == 1 or row_of(found) in events]
+            self._note(job, commit, row.id, outcome.repeated, ids)
             first = events.stop
 
-    def _note(
-        self, job: Ingest, commit: _Commit, monitor: int, accepted: int, repeated: int, findings: list[str]
-    ) -> None:
+    def _note(self, job: Job, commit: _Commit, monitor: int, repeated: int, findings: list[str]) -> None:
         """Add a request's answer and its other records to the group."""
         commit.group.rejected += [RejectedRow(monitor, job.batch.received, to_json(row)) for row in job.rejected]
-        counts = {"accepted": accepted, "repeated": repeated, "rejected": job.rejected.total}
+        counts = {"accepted": job.batch.size - repeated, "repeated": repeated, "rejected": job.rejected.total}
         answer = msgspec.json.encode({**counts, "findings": findings})
         commit.answers.append((job.answer, answer))
         if job.key is not None:
@@ -375,11 +366,7 @@ class Writer:
     def _count(self, commit: _Commit) -> None:
         """Count the findings and rejected rows of a commit, for summaries."""
         for live, finding in commit.findings:
-            body = finding_json(finding)
-            live.last_finding = body
-            if finding.kind == "drift" and body["segment"] is None:
-                live.drift = body
-            live.drifts += finding.kind == "drift"
+            live.note(finding)
         for row in commit.group.rejected:
             live = commit.touched[row.monitor]
             live.rejected += 1
@@ -416,39 +403,22 @@ class Writer:
                 self.store.forget_keys(self.clock.now() - self.settings.keep_keys)
 
 
-class _Run:
-    """Requests for one monitor, applied as one batch."""
-
-    __slots__ = ("jobs", "keys", "rows")
-
-    def __init__(self, job: Ingest) -> None:
-        self.jobs, self.rows, self.keys = [job], job.batch.size, {job.key}
-
-    def add(self, job: Ingest) -> bool:
-        """Add a request that fits the others; a repeated key has to wait until the first is stored."""
-        rows = self.rows + job.batch.size
-        again = job.key is not None and job.key in self.keys
-        if again or rows > JOINED or not can_join(self.jobs[-1].batch, job.batch):
-            return False
-        self.jobs.append(job)
-        self.keys.add(job.key)
-        self.rows = rows
-        return True
-
-
-def _runs(jobs: list[Ingest]) -> Iterator[list[Ingest]]:
-    last: dict[str, _Run] = {}
+def _runs(jobs: list[Job]) -> Iterator[list[Job]]:
+    """Requests by monitor, in runs that are applied as one batch; a repeated key waits until the first is stored."""
+    runs: dict[str, list[Job]] = {}
+    keys: set[bytes] = set()
     for job in jobs:
-        run = last.get(job.uid)
-        if run is None or not run.add(job):
-            if run is not None:
-                yield run.jobs
-            last[job.uid] = _Run(job)
-    for run in last.values():
-        yield run.jobs
+        run = runs.setdefault(job.live.row.uid, [])
+        if run and (job.key in keys or not can_join(run[-1].batch, job.batch)):
+            yield run
+            run = runs[job.live.row.uid] = []
+        run.append(job)
+        if job.key is not None:
+            keys.add(job.key)
+    yield from runs.values()
 
 
-def _answered(job: Ingest, commit: _Commit, known: dict[bytes, tuple[bytes, bytes]]) -> bool:
+def _answered(job: Job, commit: _Commit, known: dict[bytes, tuple[bytes, bytes]]) -> bool:
     """Whether a request with this key was stored before; it then gets the same answer."""
     met = None if job.key is None else known.get(job.key) or commit.keys.get(job.key)
     if met is None:

@@ -21,7 +21,6 @@ AT_ONCE = 500  # rows written in one statement
 CHUNK = 64  # rows of the journal read at a time
 SNAPSHOTS = ("monitor", "generation", "position", "size")
 PARTS = ("monitor", "generation", "part", "body")
-FINDING = "id, monitor, kind, body, acknowledged, segment"
 
 
 class StoreError(Exception):
@@ -64,19 +63,21 @@ class RejectedRow(NamedTuple):
     body: bytes
 
 
-@dataclass(slots=True)
-class StoredFinding:
+class StoredFinding(NamedTuple):
     id: str
     monitor: int
     kind: str
     body: bytes  # JSON
-    examples: bytes | None = None  # the ids of its window, as JSON
+    examples: bytes | None = None  # the ids of its window, as JSON; not read in lists
     acknowledged: float | None = None
     segment: str | None = None  # the name of its segment; None overall
 
 
-@dataclass(slots=True)
-class SourceRow:
+FINDING = ", ".join(StoredFinding._fields)
+LISTED = FINDING.replace("examples", "NULL")
+
+
+class SourceRow(NamedTuple):
     """The offset to resume from in a part of a source, such as a partition of a topic.
 
     It is valid in the epoch in which reading began, since another server may be further ahead by now.
@@ -222,17 +223,15 @@ class Store(ABC):
     # Monitors -------------------------------------------------------------------------------------------------
 
     def monitors(self) -> list[MonitorRow]:
-        rows = self._read("SELECT id, name, uid, key FROM monitors ORDER BY id")
-        return [MonitorRow(id, name, uid, bytes(key)) for id, name, uid, key in rows]
+        return [MonitorRow(*row) for row in self._read("SELECT id, name, uid, key FROM monitors ORDER BY id")]
 
     def add_monitor(self, name: str, uid: str, key: bytes, snapshot: bytes = b"") -> MonitorRow:
         with self._transaction():
-            number = self._count_up("monitor")
-            self._insert("monitors", ("id", "name", "uid", "key"), [(number, name, uid, key)])
-            if snapshot:
-                self._insert("snapshot_parts", PARTS, [(number, 0, 0, snapshot)])
-                self._insert("snapshots", SNAPSHOTS, [(number, 0, self.position, len(snapshot))])
-        return MonitorRow(number, name, uid, key)
+            row = MonitorRow(self._count_up("monitor"), name, uid, key)
+            self._insert("monitors", row._fields, [row])
+            self._insert("snapshot_parts", PARTS, [(row.id, 0, 0, snapshot)])
+            self._insert("snapshots", SNAPSHOTS, [(row.id, 0, self.position, len(snapshot))])
+        return row
 
     def _count_up(self, name: str) -> int:
         self._query("UPDATE counters SET number = number + 1 WHERE name = ?", (name,))
@@ -240,7 +239,6 @@ class Store(ABC):
 
     def remove_monitor(self, monitor: int) -> None:
         with self._transaction():
-            self._query("DELETE FROM examples WHERE finding IN (SELECT id FROM findings WHERE monitor = ?)", (monitor,))
             for table in ("journal", "snapshot_parts", "snapshots", "findings", "rejected", "sources"):
                 self._query(f"DELETE FROM {table} WHERE monitor = ?", (monitor,))
             self._query("DELETE FROM monitors WHERE id = ?", (monitor,))
@@ -251,7 +249,7 @@ class Store(ABC):
         """The known ones of these keys, each with the digest of its body and its answer."""
         marks = ",".join("?" * len(hashes))
         rows = self._read(f"SELECT hash, digest, answer FROM keys WHERE hash IN ({marks})", *hashes)
-        return {bytes(key): (bytes(digest), bytes(answer)) for key, digest, answer in rows}
+        return {key: (digest, answer) for key, digest, answer in rows}
 
     def forget_keys(self, before: float) -> None:
         self._write("DELETE FROM keys WHERE made < ?", before)
@@ -267,22 +265,16 @@ class Store(ABC):
                 self._insert("journal", JournalRow._fields, journal)
                 self._insert("keys", KeyRow._fields, group.keys)
                 self._insert("rejected", RejectedRow._fields, group.rejected)
-                self._insert_findings(group.findings)
+                findings = [(at, *finding) for at, finding in enumerate(group.findings, sequence + 1)]
+                self._insert("findings", ("sequence", *StoredFinding._fields), findings)
                 for at in group.sources:
-                    part = (at.monitor, at.source, at.part)
-                    self._query("DELETE FROM sources WHERE monitor = ? AND source = ? AND part = ?", part)
-                    self._insert("sources", ("monitor", "source", "part", "next"), [(*part, at.next)])
+                    self._query(
+                        "INSERT INTO sources (monitor, source, part, next) VALUES (?, ?, ?, ?) "
+                        "ON CONFLICT (monitor, source, part) DO UPDATE SET next = excluded.next",
+                        at[:4],
+                    )
             group.journal = journal
             self.position, self._sequence = position + len(journal), sequence + len(group.findings)
-
-    def _insert_findings(self, findings: list[StoredFinding]) -> None:
-        rows = [
-            (number, finding.id, finding.monitor, finding.segment, finding.kind, finding.body, 0)
-            for number, finding in enumerate(findings, self._sequence + 1)
-        ]
-        self._insert("findings", ("sequence", "id", "monitor", "segment", "kind", "body", "alerted"), rows)
-        examples = [(finding.id, finding.examples) for finding in findings if finding.examples is not None]
-        self._insert("examples", ("finding", "body"), examples)
 
     def next_of_source(self, monitor: int, source: str, part: int) -> int | None:
         """The offset to resume from in a part of a source; None if nothing was ever read from it."""
@@ -298,16 +290,14 @@ class Store(ABC):
 
     def _journal(self, monitor: int, beyond: int, side: str, order: str) -> Iterator[JournalRow]:
         """The batches of a monitor on one side of a position, some at a time, so that others can write in between."""
-        sql = (
-            "SELECT monitor, first_event, events, body, position FROM journal "
-            f"WHERE monitor = ? AND position {side} ? ORDER BY position {order} LIMIT {CHUNK}"
-        )
+        where = f"monitor = ? AND position {side} ? ORDER BY position {order} LIMIT {CHUNK}"
+        sql = f"SELECT {', '.join(JournalRow._fields)} FROM journal WHERE {where}"
         while True:
             rows = self._read(sql, monitor, beyond)
-            for number, first_event, events, body, beyond in rows:
-                yield JournalRow(number, first_event, events, bytes(body), beyond)
+            yield from (JournalRow(*row) for row in rows)
             if len(rows) < CHUNK:
                 return
+            beyond = rows[-1][-1]
 
     # Snapshots ------------------------------------------------------------------------------------------------
 
@@ -323,16 +313,14 @@ class Store(ABC):
         with self._transaction():
             self._insert("snapshot_parts", PARTS, [(monitor, generation, part, body)])
 
-    def finish_snapshot(self, monitor: int, generation: int, position: int, size: int, _keep_from: int) -> None:
-        """From now on the monitor begins here; batches it covers go, unless they led to events from `_keep_from` on."""
+    def finish_snapshot(self, monitor: int, generation: int, position: int, size: int, keep_from: int) -> None:
+        """From now on the monitor begins here; batches it covers go, unless they led to events from `keep_from` on."""
+        head = "UPDATE snapshots SET generation = ?, position = ?, size = ? WHERE monitor = ?"
+        covered = "DELETE FROM journal WHERE monitor = ? AND position <= ? AND first_event + events <= ?"
         with self._transaction():
-            self._query("DELETE FROM snapshots WHERE monitor = ?", (monitor,))
-            self._insert("snapshots", SNAPSHOTS, [(monitor, generation, position, size)])
+            self._query(head, (generation, position, size, monitor))
             self._query("DELETE FROM snapshot_parts WHERE monitor = ? AND generation <> ?", (monitor, generation))
-            self._query(
-                "DELETE FROM journal WHERE monitor = ? AND position <= ? AND first_event + events <= ?",
-                (monitor, position, _keep_from),
-            )
+            self._query(covered, (monitor, position, keep_from))
 
     def snapshot(self, monitor: int) -> tuple[int, bytes]:
         """The last snapshot of a monitor, and the position it covers; a ValueError if it is not there, or not whole."""
@@ -342,7 +330,7 @@ class Store(ABC):
                 raise ValueError("its snapshot is missing")
             generation, position, size = heads[0]
             parts = "SELECT body FROM snapshot_parts WHERE monitor = ? AND generation = ? ORDER BY part"
-            body = b"".join(bytes(row[0]) for row in self._query(parts, (monitor, generation)))
+            body = b"".join(part for (part,) in self._query(parts, (monitor, generation)))
         if len(body) != size:
             raise ValueError(f"its snapshot has {len(body):,} of the {size:,} bytes written")
         return position, body
@@ -360,28 +348,21 @@ class Store(ABC):
         kind: str | None = None,
     ) -> list[StoredFinding]:
         """The latest findings, newest first; optionally before one of them, overall, of a segment, or of one kind."""
-        where = "monitor = ?"
-        values: list[Any] = [monitor]
-        if overall:
-            where += " AND segment IS NULL"
-        for column, wanted in (("segment", segment), ("kind", kind)):
-            if wanted is not None:
-                where, values = f"{where} AND {column} = ?", [*values, wanted]
+        where: dict[str, Any] = {"monitor = ?": monitor}
+        if segment is not None:
+            where["segment = ?"] = segment
+        if kind is not None:
+            where["kind = ?"] = kind
         if before is not None:
-            earlier = "sequence < (SELECT sequence FROM findings WHERE id = ? AND monitor = ?)"
-            where, values = f"{where} AND {earlier}", [*values, before, monitor]
-        sql = f"SELECT {FINDING} FROM findings WHERE {where} ORDER BY sequence DESC LIMIT ?"
-        return [*map(_finding, self._read(sql, *values, limit))]
+            earlier = "SELECT sequence FROM findings AS f WHERE f.id = ? AND f.monitor = findings.monitor"
+            where[f"sequence < ({earlier})"] = before
+        conditions = [*where, *(["segment IS NULL"] if overall else [])]
+        sql = f"SELECT {LISTED} FROM findings WHERE {' AND '.join(conditions)} ORDER BY sequence DESC LIMIT ?"
+        return [StoredFinding(*row) for row in self._read(sql, *where.values(), limit)]
 
-    def finding(self, monitor: int, number: str) -> StoredFinding | None:
-        with self._lock:
-            rows = self._query(f"SELECT {FINDING} FROM findings WHERE id = ? AND monitor = ?", (number, monitor))
-            examples = self._query("SELECT body FROM examples WHERE finding = ?", (number,))
-        if not rows:
-            return None
-        finding = _finding(rows[0])
-        finding.examples = bytes(examples[0][0]) if examples else None
-        return finding
+    def finding(self, monitor: int, id: str) -> StoredFinding | None:
+        rows = self._read(f"SELECT {FINDING} FROM findings WHERE id = ? AND monitor = ?", id, monitor)
+        return StoredFinding(*rows[0]) if rows else None
 
     def count_findings(self, monitor: int, kind: str) -> int:
         return int(self._read("SELECT count(*) FROM findings WHERE monitor = ? AND kind = ?", monitor, kind)[0][0])
@@ -390,8 +371,8 @@ class Store(ABC):
         self._write("UPDATE findings SET acknowledged = ?, body = ? WHERE id = ?", at, body, number)
 
     def unalerted(self, limit: int = 1_000) -> list[StoredFinding]:
-        sql = f"SELECT {FINDING} FROM findings WHERE alerted = 0 ORDER BY sequence LIMIT ?"
-        return [*map(_finding, self._read(sql, limit))]
+        sql = f"SELECT {LISTED} FROM findings WHERE alerted = 0 ORDER BY sequence LIMIT ?"
+        return [StoredFinding(*row) for row in self._read(sql, limit)]
 
     def mark_alerted(self, numbers: Sequence[str]) -> None:
         with self._transaction():
@@ -402,7 +383,7 @@ class Store(ABC):
 
     def rejected(self, monitor: int, limit: int) -> list[RejectedRow]:
         sql = "SELECT monitor, made, body FROM rejected WHERE monitor = ? ORDER BY id DESC LIMIT ?"
-        return [RejectedRow(number, made, bytes(body)) for number, made, body in self._read(sql, monitor, limit)]
+        return [RejectedRow(*row) for row in self._read(sql, monitor, limit)]
 
     def count_rejected(self, monitor: int) -> int:
         return int(self._read("SELECT count(*) FROM rejected WHERE monitor = ?", monitor)[0][0])
@@ -414,18 +395,11 @@ class Store(ABC):
     # Documents, the state of alerts -----------------------------------------------------------------------------
 
     def documents(self, kind: str) -> dict[str, bytes]:
-        rows = self._read("SELECT name, body FROM documents WHERE kind = ? ORDER BY name", kind)
-        return {name: bytes(body) for name, body in rows}
+        return dict(self._read("SELECT name, body FROM documents WHERE kind = ? ORDER BY name", kind))  # type: ignore[arg-type]
 
     def put_document(self, kind: str, name: str, body: bytes) -> None:
-        with self._transaction():
-            self._query("DELETE FROM documents WHERE kind = ? AND name = ?", (kind, name))
-            self._insert("documents", ("kind", "name", "body"), [(kind, name, body)])
+        put = "INSERT INTO documents (kind, name, body) VALUES (?, ?, ?)"
+        self._write(f"{put} ON CONFLICT (kind, name) DO UPDATE SET body = excluded.body", kind, name, body)
 
     def delete_document(self, kind: str, name: str) -> None:
         self._write("DELETE FROM documents WHERE kind = ? AND name = ?", kind, name)
-
-
-def _finding(row: Sequence[Any]) -> StoredFinding:
-    number, monitor, kind, body, acknowledged, segment = row
-    return StoredFinding(number, monitor, kind, bytes(body), acknowledged=acknowledged, segment=segment)

@@ -131,10 +131,6 @@ class PostgreSQL(Store):
                 self._drop()
             raise _problem(error) from None
 
-    def known_keys(self, hashes: Sequence[bytes]) -> dict[bytes, tuple[bytes, bytes]]:
-        rows = self._read("SELECT hash, digest, answer FROM keys WHERE hash = ANY(?)", list(hashes))
-        return {bytes(key): (bytes(digest), bytes(answer)) for key, digest, answer in rows}
-
     def _rollback(self) -> None:
         if self._connection is not None:
             try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-VERSION = 5
+VERSION = 6
 KEYS = {
     "monitors": "id",
     "journal": "position",
@@ -10,7 +10,6 @@ KEYS = {
     "snapshots": "monitor",
     "snapshot_parts": "monitor, generation, part",
     "findings": "sequence",
-    "examples": "finding",
     "rejected": "id",
     "documents": "kind, name",
     "sources": "monitor, source, part",
@@ -41,11 +40,10 @@ def tables(dialect: str) -> list[str]:
         f"body {blob} NOT NULL, PRIMARY KEY (monitor, generation, part))",
         f"CREATE TABLE findings (sequence {whole} PRIMARY KEY, id TEXT NOT NULL UNIQUE, monitor {whole} NOT NULL, "
         f"segment TEXT, kind TEXT NOT NULL, body {blob} NOT NULL, acknowledged {real}, "
-        f"alerted {whole} NOT NULL)",
+        f"alerted {whole} NOT NULL DEFAULT 0, examples {blob})",
         "CREATE INDEX findings_by_monitor ON findings (monitor, sequence)",
         "CREATE INDEX findings_overall ON findings (monitor, sequence) WHERE segment IS NULL",
         "CREATE INDEX findings_to_alert ON findings (sequence) WHERE alerted = 0",
-        f"CREATE TABLE examples (finding TEXT PRIMARY KEY, body {blob} NOT NULL)",
         f"CREATE TABLE rejected (id {serial}, monitor {whole} NOT NULL, made {real} NOT NULL, body {blob} NOT NULL)",
         "CREATE INDEX rejected_by_monitor ON rejected (monitor, id)",
         f"CREATE TABLE documents (kind TEXT NOT NULL, name TEXT NOT NULL, body {blob} NOT NULL, "
