@@ -190,12 +190,12 @@ def expected(name: str, batches: list[Any]) -> tuple[Counter[tuple[Any, ...]], d
                 names.append(one)
         segments = np.array([names.index(one) for one in batch.segments], np.int64)[codes] if batch.segments else None
         truths, preds = batch.codes("truths"), batch.codes("preds")
-        if batch.kind == EVENTS and batch.ids is not None:
-            join.predict(batch.ids.column(), preds, tags=segments)
-            pairs = join.label(batch.ids.column(), truths)
+        if batch.kind == EVENTS and batch.ids:
+            join.predict(batch.listed_ids(), preds, tags=segments)
+            pairs = join.label(batch.listed_ids(), truths)
         elif batch.kind == PREDICTIONS:
-            ids = batch.ids.column()
-            each = batch.ids.pick(np.arange(preds.size))
+            ids = batch.listed_ids()
+            each = batch.listed_ids()
             new = np.array([one not in seen for one in each])
             seen |= {*each}
             predicted.update_many(np.ones(int(new.sum()), np.int8), preds[new])
@@ -207,7 +207,7 @@ def expected(name: str, batches: list[Any]) -> tuple[Counter[tuple[Any, ...]], d
                 found["prediction_shift", segment, finding.at] += 1
             pairs = join.predict(ids, preds, tags=segments)
         elif batch.kind == LABELS:
-            pairs = join.label(batch.ids.column(), truths)
+            pairs = join.label(batch.listed_ids(), truths)
         else:
             pairs = None
         if pairs is not None:

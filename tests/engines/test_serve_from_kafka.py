@@ -305,7 +305,7 @@ def test_what_a_message_means_does_not_depend_on_its_neighbours():
         for one in portions:
             batch = one.batch
             times = np.broadcast_to(batch.time_column(), batch.size).tolist()
-            ids = batch.ids.pick(np.arange(batch.size)) if batch.ids else [None] * batch.size
+            ids = batch.listed_ids() if batch.ids else [None] * batch.size
             rows += zip(batch.truths, batch.preds, ids, times, strict=True)
             aside += one.rejected
             letters += one.refused

@@ -1,9 +1,10 @@
 """The fields that the live page stands on: the worst rate, lines of a day, segments over time, how late labels are."""
 
+import msgspec
 import numpy as np
 import pytest
 
-from fourrates.serve.batch import EVENTS, LABELS, PREDICTIONS, Batch, Ids
+from fourrates.serve.batch import EVENTS, LABELS, PREDICTIONS, Batch
 from fourrates.serve.config import parse_config
 from fourrates.serve.monitor import Monitor
 from fourrates.serve.series import MOMENTS, SegmentSeries
@@ -72,7 +73,7 @@ def test_predictions_alone_do_not_move_the_last_point_in_time():
     monitor = Monitor(parse_config({}), bytes(16), Settings(data="."))
     sent = body(100, 0.8)
     monitor.apply(Batch(EVENTS, 1e9, 100, bytes(sent["y_true"]), bytes(sent["y_pred"])))
-    ids = Ids("i", np.arange(50, dtype="<i8").tobytes())
+    ids = msgspec.json.encode([*range(50)])
     monitor.apply(Batch(PREDICTIONS, 1e9 + 3_600, 50, preds=bytes(50), ids=ids))
     assert monitor.drawn(600)["time"] == [1e9]
 
@@ -93,7 +94,7 @@ def test_the_delay_of_labels_is_the_median_of_those_followed():
     monitor = Monitor(parse_config({}), bytes(16), Settings(data="."))
     assert monitor.label_delay is None
     codes = bytes(4_000)
-    ids = Ids("i", np.arange(4_000, dtype="<i8").tobytes())
+    ids = msgspec.json.encode([*range(4_000)])
     monitor.apply(Batch(PREDICTIONS, 1e9, 4_000, preds=codes, ids=ids))
     times = (1e9 + np.linspace(10, 110, 4_000)).astype("<f8").tobytes()
     monitor.apply(Batch(LABELS, 1e9 + 200, 4_000, codes, ids=ids, times=times))

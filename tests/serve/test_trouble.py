@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("starlette")
-from fourrates.serve.batch import EVENTS, Batch, Ids
+from fourrates.serve.batch import EVENTS, Batch
 from fourrates.serve.clock import Clock
 from fourrates.serve.config import check_name, parse_config
 from fourrates.serve.errors import ApiError
@@ -349,7 +349,7 @@ def test_a_rejected_batch_leaves_no_segments_behind(tmp_path):
     monitor = Monitor(parse_config(b'{"by": ["c"]}'), bytes(16), Settings(data=tmp_path))
     for ids in (b"[1, null]", b'[1, {"no": "id"}]'):
         ghosts = {"segments": ["ghost", "other"], "segment_codes": np.array([0, 1], "<u4").tobytes()}
-        batch = Batch(EVENTS, 1e9, 2, b"\0\1", b"\0\1", Ids("j", ids), **ghosts)
+        batch = Batch(EVENTS, 1e9, 2, b"\0\1", b"\0\1", ids, **ghosts)
         with pytest.raises(ValueError, match="cannot be an id"):
             monitor.apply(batch)
     assert len(monitor.segments) == 0

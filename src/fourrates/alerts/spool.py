@@ -115,9 +115,8 @@ class Spool:
         body = encode({**payload, "id": id})
         if len(body) > (most := self._queue.limit_bytes):
             raise QueueError(f"{self.path}: an alert of {len(body):,} bytes, more than the {most:,} allowed")
-        if dropped := self._queue.put(
-            [Entry(id, channel, body) for channel in (self.channels if channels is None else channels)]
-        ):
+        names = self.channels if channels is None else channels
+        if dropped := self._queue.put([Entry(id, name, body) for name in names]):
             self.dropped += dropped
             self._tell(f"{self.path}: full, {self.dropped:,} of the oldest alerts dropped so far")
         with self._changed:

@@ -7,7 +7,6 @@ text, bytes, a UUID, or a tuple of such. A missing value (None, nan, a null) is 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -27,22 +26,6 @@ LARGE, UNIQUE, TUPLE = range(len(KINDS), len(KINDS) + 3)  # integers of more tha
 DEEPEST = 8  # tuples within tuples
 
 
-@dataclass(frozen=True, slots=True)
-class Texts:
-    """Ids as stretches of UTF-8: the i-th is ``data[edges[i]:edges[i + 1]]``."""
-
-    edges: npt.NDArray[np.int64]  #: in order, one more than there are ids
-    data: npt.NDArray[np.uint8]  #: the text of all of them
-
-    def __post_init__(self) -> None:
-        edges = self.edges
-        if not edges.size or edges[0] < 0 or edges[-1] > self.data.size or (edges[1:] < edges[:-1]).any():
-            raise ValueError("ids: the edges of these texts do not fit their data")
-
-    def __len__(self) -> int:
-        return self.edges.size - 1
-
-
 def fingerprints(hasher: Hasher, ids: Any) -> Fingerprints:
     """The fingerprints of ids; an error names the first bad one and its position.
 
@@ -55,10 +38,6 @@ def fingerprints(hasher: Hasher, ids: Any) -> Fingerprints:
     """
     if isinstance(ids, str | bytes) or not hasattr(ids, "__len__"):
         raise TypeError(f"ids must be an array or a list of ids, not {ids!r}")
-    if isinstance(ids, Texts):
-        found = np.empty(len(ids), FINGERPRINT)
-        hasher.spans(TEXT, ids.edges, ids.data, found)
-        return found
     if isinstance(ids, list | tuple):  # an array of them might turn 1 into "1", or tuples into a dimension
         return _of_objects(hasher, list(ids))
     if hasattr(ids, "to_arrow") and not hasattr(ids, "dtypes"):  # a series of polars

@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -124,12 +125,11 @@ class Service:
     async def _samples(self) -> AsyncIterator[Sequence[Sample]]:
         names = sorted(self.registry.lives)
         for start in range(0, len(names), CHUNK):
-            some = names[start : start + CHUNK]
-            yield await self.writer.ask(lambda some=some: [sample for name in some for sample in self._sample(name)])
+            yield await self.writer.ask(partial(self._samples_of, names[start : start + CHUNK]))
 
-    def _sample(self, name: str) -> list[Sample]:
-        live = self.registry.lives.get(name)  # it may have been removed meanwhile
-        return [] if live is None else samples_of(live)
+    def _samples_of(self, names: Sequence[str]) -> list[Sample]:
+        lives = [self.registry.lives[name] for name in names if name in self.registry.lives]  # one may be gone by now
+        return [sample for live in lives for sample in samples_of(live)]
 
     def _numbers(self) -> dict[str, float]:
         return {

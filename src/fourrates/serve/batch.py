@@ -8,40 +8,13 @@ import msgspec
 import numpy as np
 
 from fourrates.detectors.sampling import OwnFirst
-from fourrates.join.ids import Texts
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 EVENTS, PREDICTIONS, LABELS, CONFIG, ACCEPTED = range(5)
 KINDS = {"events": EVENTS, "predictions": PREDICTIONS, "labels": LABELS}
-INTEGERS, TEXTS, JSON = "i", "s", "j"  # forms of ids
 JOINED = 1 << 10  # rows up to which a batch is merged with others
-
-
-class Ids(msgspec.Struct, array_like=True, frozen=True):
-    """Ids as received: 64-bit integers, text (edges and UTF-8), or anything else as a JSON list."""
-
-    form: str
-    data: bytes
-    edges: bytes = b""
-
-    def column(self) -> Any:
-        if self.form == INTEGERS:
-            return np.frombuffer(self.data, "<i8")
-        if self.form == TEXTS:
-            return Texts(np.frombuffer(self.edges, "<u4").astype(np.int64), np.frombuffer(self.data, np.uint8))
-        return msgspec.json.decode(self.data)
-
-    def pick(self, rows: npt.NDArray[np.int64]) -> list[Any]:
-        if self.form == INTEGERS:
-            return list(np.frombuffer(self.data, "<i8")[rows].tolist())
-        if self.form == TEXTS:
-            edges = np.frombuffer(self.edges, "<u4")
-            spans = zip(edges[rows].tolist(), edges[rows + 1].tolist(), strict=True)
-            return [self.data[start:end].decode("utf-8", "replace") for start, end in spans]
-        ids = msgspec.json.decode(self.data)
-        return [ids[row] for row in rows.tolist()]
 
 
 class Batch(msgspec.Struct, array_like=True):
@@ -52,7 +25,7 @@ class Batch(msgspec.Struct, array_like=True):
     size: int  # rows
     truths: bytes = b""  # class codes, one byte each; empty if the kind has none
     preds: bytes = b""
-    ids: Ids | None = None
+    ids: bytes = b""  # a list as JSON; empty if rows have none
     times: bytes = b""  # doubles; empty if no row has one
     segments: list[str] = []  # those that occur, each a JSON list of the values of the `by` columns
     segment_codes: bytes = b""  # for each row, which of them, as 32-bit integers
@@ -63,6 +36,9 @@ class Batch(msgspec.Struct, array_like=True):
 
     def codes(self, name: str) -> npt.NDArray[np.uint16]:
         return np.frombuffer(getattr(self, name), np.uint8).astype(np.uint16)
+
+    def listed_ids(self) -> list[Any]:
+        return msgspec.json.decode(self.ids, type=list[Any])
 
     def probabilities(self) -> OwnFirst | None:
         """With which each row was drawn for labelling."""
@@ -78,7 +54,7 @@ class Batch(msgspec.Struct, array_like=True):
 
 def can_join(first: Batch, second: Batch) -> bool:
     """Whether two batches of a monitor can merge, which needs events without ids, one per row, and not too many."""
-    alike = all(batch.kind == EVENTS and batch.ids is None and batch.size <= JOINED for batch in (first, second))
+    alike = all(batch.kind == EVENTS and not batch.ids and batch.size <= JOINED for batch in (first, second))
     return alike and bool(first.versions) == bool(second.versions)
 
 

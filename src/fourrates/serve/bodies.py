@@ -11,7 +11,7 @@ import math
 import re
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,13 +28,11 @@ from fourrates.events.door import Columns, Door
 from fourrates.events.labels import LabelEncoder
 from fourrates.events.rows import SHOWN, BadRows, InputError
 from fourrates.labels import shown
-from fourrates.serve.batch import EVENTS, INTEGERS, JSON, LABELS, PREDICTIONS, TEXTS, Batch, Ids
+from fourrates.serve.batch import EVENTS, LABELS, PREDICTIONS, Batch
 from fourrates.serve.config import MonitorConfig
 from fourrates.serve.errors import ApiError
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from fourrates.events.clock import Unit
     from fourrates.events.dates import Order
     from fourrates.events.rows import Mask
@@ -416,28 +414,12 @@ def _is_id(value: Any) -> bool:
     return isinstance(value, float) and math.isfinite(value)
 
 
-def ids_of(column: Any, most: int) -> Ids:
+def ids_of(column: Any, most: int) -> bytes:
     """Ids in the form of the journal; an ApiError if they make more than `most` bytes."""
-    if isinstance(column, np.ndarray) and column.dtype.kind in "iu" and column.dtype != np.uint64:
-        return Ids(INTEGERS, column.astype("<i8").tobytes())
-    values: Sequence[Any] = listed_values(column)
-    kinds = {*map(type, values)}
+    values = listed_values(column)
+    if sum(len(value) for value in values if type(value) is str) > most:  # an Arrow column may say the same often
+        raise ApiError(413, "too_large", f"ids of more than {most:,} bytes", {"limit": most})
     try:
-        if kinds == {int}:
-            return Ids(INTEGERS, np.array(values, "<i8").tobytes())
-        if kinds == {str}:
-            if sum(map(len, values)) <= most:
-                return _texts([value.encode() for value in values])
-            raise ApiError(413, "too_large", f"ids of more than {most:,} bytes", {"limit": most})
-    except (OverflowError, UnicodeEncodeError):  # beyond 64 bits; half of a surrogate pair
-        pass
-    try:
-        return Ids(JSON, msgspec.json.encode(values))
-    except (ValueError, OverflowError, TypeError) as error:
+        return msgspec.json.encode(values)
+    except (ValueError, OverflowError, TypeError) as error:  # half of a surrogate pair
         raise ApiError(422, "bad_id", f"id: {error}") from None
-
-
-def _texts(values: list[bytes]) -> Ids:
-    edges: npt.NDArray[np.int64] = np.zeros(len(values) + 1, np.int64)
-    np.cumsum([*map(len, values)], out=edges[1:])
-    return Ids(TEXTS, b"".join(values), edges.astype("<u4").tobytes())

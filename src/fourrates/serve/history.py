@@ -83,6 +83,7 @@ def read_window(monitor: Monitor, finding: Finding, entries: Iterable[tuple[int,
         left -= chosen.size
         np.add.at(confusion, (pairs.truths[chosen], pairs.preds[chosen]), 1)
         assert pairs.positions is not None
-        if batch.ids is not None:
-            ids.append(batch.ids.pick(pairs.positions[chosen]))
+        if batch.ids:
+            own = batch.listed_ids()
+            ids.append([own[row] for row in pairs.positions[chosen].tolist()])
     return Window([id for part in reversed(ids) for id in part], confusion.tolist(), left <= 0)

@@ -25,7 +25,7 @@ from fourrates.findings import Finding, PredictionShift, Shift
 from fourrates.join import LabelJoin
 from fourrates.labels import rate_names
 from fourrates.plain import to_json
-from fourrates.serve.batch import ACCEPTED, CONFIG, EVENTS, LABELS, PREDICTIONS, AcceptedDrift, Batch, Ids
+from fourrates.serve.batch import ACCEPTED, CONFIG, EVENTS, LABELS, PREDICTIONS, AcceptedDrift, Batch
 from fourrates.serve.bodies import segment_name
 from fourrates.serve.config import MonitorConfig, seconds
 from fourrates.serve.series import SegmentSeries, Series
@@ -145,7 +145,7 @@ class Monitor:
         if batch.kind == ACCEPTED:
             accepted = msgspec.json.decode(batch.config, type=AcceptedDrift)
             return Outcome(NO_PAIRS, 0, self._accept(accepted, batch.received))
-        ids = None if batch.ids is None else self._fingerprints(batch.ids)  # before anything changes
+        ids = self._fingerprints(batch) if batch.ids else None  # before anything changes
         segments, versions = self.numbers(batch)
         findings: list[Finding] = []
         if ids is None:
@@ -212,9 +212,9 @@ class Monitor:
             latest = min(self.last_time, max(batch.received, latest))
         self.last_time = latest
 
-    def _fingerprints(self, ids: Ids) -> npt.NDArray[np.void]:
+    def _fingerprints(self, batch: Batch) -> npt.NDArray[np.void]:
         try:
-            return self.join.fingerprints(ids.column())
+            return self.join.fingerprints(batch.listed_ids())
         except TypeError as error:
             raise ValueError(str(error)) from None
 
@@ -258,14 +258,14 @@ class Monitor:
 
     def _ask_for(self, rows: Numbers, pairs: Pairs, ids: npt.NDArray[np.void], batch: Batch) -> None:
         """Queue new predictions that were drawn, unless their label was here before them."""
-        assert batch.ids is not None
         assert pairs.positions is not None
         rows = np.setdiff1d(rows, pairs.positions)
         segments = [None] * rows.size
         if batch.segment_codes:
             numbers = self.segment_numbers(batch.segments)[np.frombuffer(batch.segment_codes, "<u4")]
             segments = numbers[rows].tolist()
-        facts = zip(batch.ids.pick(rows), batch.codes("preds")[rows].tolist(), segments, strict=True)
+        own = batch.listed_ids()
+        facts = zip([own[row] for row in rows.tolist()], batch.codes("preds")[rows].tolist(), segments, strict=True)
         self.to_label.add(ids[rows], [*facts], float(np.fmax(self.last_time, batch.last_time())))
 
     def labels_to_ask(self) -> ToLabel:

@@ -395,7 +395,7 @@ class Store(ABC):
     # Documents, the state of alerts -----------------------------------------------------------------------------
 
     def documents(self, kind: str) -> dict[str, bytes]:
-        return dict(self._read("SELECT name, body FROM documents WHERE kind = ? ORDER BY name", kind))  # type: ignore[arg-type]
+        return dict(self._read("SELECT name, body FROM documents WHERE kind = ? ORDER BY name", kind))
 
     def put_document(self, kind: str, name: str, body: bytes) -> None:
         put = "INSERT INTO documents (kind, name, body) VALUES (?, ?, ?)"
