@@ -187,41 +187,30 @@ class Api:
         config = parse_config(await self._small(request))
         await _check_channels(config)
         async with self._changing:
-            return await self._put(request, name, config)
-
-    async def _put(self, request: Request, name: str, config: MonitorConfig) -> Response:
-        def make() -> tuple[dict[str, Any] | None, MonitorConfig | None]:
-            live = self.registry.lives.get(name)
+            live = await self.writer.ask(lambda: self.registry.lives.get(name))
             if live is None:
-                return self.registry.create(name, config).detail(), None
-            return None, live.monitor.config
-
-        made, old = await self.writer.ask(make)
-        if made is not None:
-            self.hub.publish([name])
-            return json(made, 201)
-        assert old is not None
-        check_change(old, config)
-        if old != config:
-            await self._change(name, config)
+                made = await self.writer.ask(lambda: self.registry.create(name, config).detail())
+                self.hub.publish([name])
+                return json(made, 201)
+            check_change(live.monitor.config, config)
+            await self._change(live, config)
         return json(await self._ask(request, Live.detail))
 
     async def patch(self, request: Request) -> Response:
         """Change settings of a monitor."""
         body = await self._small(request)
         async with self._changing:
-            old = await self._ask(request, lambda live: live.monitor.config)
-            config = merged(old, body)
-            if config != old:
-                await _check_channels(config)
-                await self._change(request.path_params["name"], config)
+            live = await self._ask(request, lambda live: live)
+            config = merged(live.monitor.config, body)
+            await _check_channels(config)
+            await self._change(live, config)
         return json(await self._ask(request, Live.detail))
 
-    async def _change(self, name: str, config: MonitorConfig) -> None:
+    async def _change(self, live: Live, config: MonitorConfig) -> None:
         """New settings go through the journal, like everything that affects findings."""
-        live = self.registry.get(name)
-        batch = Batch(CONFIG, self.writer.clock.now(), 0, config=msgspec.json.encode(config))
-        await self.writer.submit(live, batch, Rejections())
+        if config != live.monitor.config:
+            batch = Batch(CONFIG, self.writer.clock.now(), 0, config=msgspec.json.encode(config))
+            await self.writer.submit(live, batch, Rejections())
 
     async def delete(self, request: Request) -> Response:
         """Forget a monitor."""
@@ -384,7 +373,7 @@ class Api:
         if monitor is not None and monitor not in self.registry.lives:
             raise no_monitor(monitor)
         return StreamingResponse(
-            self.hub.stream(monitor, request.scope.get("still_allowed")),
+            self.hub.stream(monitor, request.scope.get("still_allowed", lambda: True)),
             media_type="text/event-stream",
             headers={"cache-control": "no-store", "x-accel-buffering": "no"},
         )

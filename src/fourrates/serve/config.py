@@ -105,9 +105,7 @@ class MonitorConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         """Events between two false alarms, at this number of events a second."""
         if self.arl is not None:
             return self.arl
-        if self.budget is None:
-            return DEFAULT_ARL
-        if rate is None and is_duration(self.budget):
+        if self.budget is None or (rate is None and is_duration(self.budget)):
             return DEFAULT_ARL
         return min(max(run_length(self.budget, rate), LEAST), 1e12)
 
@@ -120,10 +118,7 @@ class MonitorConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 def parse_config(body: bytes | dict[str, Any]) -> MonitorConfig:
     """The settings in a request, or an error that names the problem."""
     try:
-        if isinstance(body, dict):
-            config = msgspec.convert(body, MonitorConfig)
-        else:
-            config = msgspec.json.decode(body or b"{}", type=MonitorConfig)
+        config = msgspec.convert(body if isinstance(body, dict) else msgspec.json.decode(body or b"{}"), MonitorConfig)
         check_config(config)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise ApiError(422, "bad_config", str(error)[:500]) from None
@@ -157,8 +152,9 @@ def check_config(config: MonitorConfig) -> None:
         config.made_detector(2 * length, reference=own.counts)
         if own.by.keys() not in (set(), {*config.by}) or not (own.by or own.version):
             raise ValueError(f"references: one has `by` {own.by!r}, and needs {config.by!r} or a `version`")
-    for name in ("max_wait", "silent_after", "labels_overdue"):
-        text = config.max_wait if name == "max_wait" else getattr(config.alerts, name)
+    alerts = config.alerts
+    lengths = {"silent_after": alerts.silent_after, "labels_overdue": alerts.labels_overdue}
+    for name, text in {"max_wait": config.max_wait, **lengths}.items():
         if text is not None:
             seconds(text, name)
     if len(config.alerts.channels) > 20 or any(len(address) > 2_000 for address in config.alerts.channels):
@@ -209,8 +205,9 @@ def merged(config: MonitorConfig, change: bytes) -> MonitorConfig:
 
 
 def check_change(old: MonitorConfig, new: MonitorConfig) -> None:
-    for name in (*FIXED, "label_plan"):
-        before, after = getattr(old, name), getattr(new, name)
-        if (before is None) != (after is None) if name == "label_plan" else before != after:
-            problem = f"{name} of a monitor cannot change: delete the monitor, or make another"
-            raise ApiError(409, "fixed_setting", problem, {"field": name})
+    changed = [name for name in FIXED if getattr(old, name) != getattr(new, name)]
+    if (old.label_plan is None) != (new.label_plan is None):
+        changed.append("label_plan")
+    for name in changed:
+        problem = f"{name} of a monitor cannot change: delete the monitor, or make another"
+        raise ApiError(409, "fixed_setting", problem, {"field": name})

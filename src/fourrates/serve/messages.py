@@ -56,15 +56,6 @@ class Portion:
         return int(self.messages[-1].offset() + 1)
 
 
-@dataclass(frozen=True, slots=True)
-class _Opened:
-    """A message and its rows; messages of the same `shape` can be merged."""
-
-    message: Message
-    shape: object
-    row: dict[str, Any] | None = None
-
-
 class BatchReader:
     """Messages to batches of a kind; `plan` returns how bodies for the monitor are read at present."""
 
@@ -83,16 +74,16 @@ class BatchReader:
 
         One-row messages merge while their fields are the same, as the meaning of one must not depend on its neighbours.
         """
-        for _, run in groupby(map(_opened, messages), key=lambda opened: opened.shape):
-            alike = [*run]
-            together = [opened.message for opened in alike]
+        opened = ((message, _row_of(message)) for message in messages)
+        for _, run in groupby(opened, key=_shape):
+            alike, rows = zip(*run, strict=True)
             try:
-                if alike[0].row is not None:
-                    yield self._of_rows(topic, partition, together, [opened.row or {} for opened in alike])
+                if rows[0] is not None:
+                    yield self._of_rows(topic, partition, alike, rows)
                 else:
-                    yield self._of_columns(topic, partition, together[0])
+                    yield self._of_columns(topic, partition, alike[0])
             except ApiError as error:
-                yield self.refuse(topic, partition, together, error)
+                yield self.refuse(topic, partition, alike, error)
 
     def refuse(self, topic: str, partition: int, messages: Sequence[Message], error: ApiError) -> Portion:
         rejected, refused = Rejections(), []
@@ -106,7 +97,9 @@ class BatchReader:
         rejected.total = len(rejected)
         return Portion(partition, messages, Batch(self.kind, self.now(), 0), rejected, refused)
 
-    def _of_rows(self, topic: str, partition: int, messages: list[Message], rows: list[dict[str, Any]]) -> Portion:
+    def _of_rows(
+        self, topic: str, partition: int, messages: Sequence[Message], rows: Sequence[dict[str, Any]]
+    ) -> Portion:
         plan, now = self.plan(), self.now()
         table = body_of_rows(rows, plan.by)
         if table.time is None:
@@ -120,7 +113,7 @@ class BatchReader:
             values = {name: value for name, value in rows[row.row].items() if value is not None}
             rejected.append(replace(row, row=0, problem=problem, values=values))
             refused.append(RejectedMessage(message.offset(), problem, message.value(), message.key()))
-        return self._portion(partition, messages, batch, Rejections(rejected), refused)
+        return Portion(partition, messages, self._without_empty(batch), Rejections(rejected), refused)
 
     def _of_columns(self, topic: str, partition: int, message: Message) -> Portion:
         plan, now = self.plan(), self.now()
@@ -135,20 +128,11 @@ class BatchReader:
             more = f" (and {bad.total - 1:,} more rows of it)" if bad.total > 1 else ""
             rows = _as_columns(bad, plan.by)
             refused = [RejectedMessage(message.offset(), rejected[0].problem + more, rows, message.key(), bad.total)]
-        return self._portion(partition, [message], batch, rejected, refused)
+        return Portion(partition, [message], self._without_empty(batch), rejected, refused)
 
-    def _portion(
-        self,
-        partition: int,
-        messages: Sequence[Message],
-        batch: Batch,
-        rejected: Rejections,
-        refused: list[RejectedMessage],
-    ) -> Portion:
-        """A portion; a batch without rows has no columns either."""
-        return Portion(
-            partition, messages, batch if batch.size else Batch(self.kind, batch.received, 0), rejected, refused
-        )
+    def _without_empty(self, batch: Batch) -> Batch:
+        """A batch; one without rows has no columns either."""
+        return batch if batch.size else Batch(self.kind, batch.received, 0)
 
     def _table(self, message: Message, plan: Plan) -> Body:
         value = message.value()
@@ -164,18 +148,22 @@ class BatchReader:
         return table
 
 
-def _opened(message: Message) -> _Opened:
-    """Decode a message; one that is no single row stays alone."""
+def _row_of(message: Message) -> dict[str, Any] | None:
+    """The row of a message; None if it is no single row."""
     value = message.value()
-    if value is not None and not value.startswith(ARROW):
-        try:
-            row = _decoder.decode(value)
-        except (ValueError, RecursionError):
-            pass
-        else:
-            if not any(type(row.get(name)) is list for name in COLUMNS):
-                return _Opened(message, tuple(row.get(name) is not None for name in ROW), row)
-    return _Opened(message, message.offset())
+    if value is None or value.startswith(ARROW):
+        return None
+    try:
+        row = _decoder.decode(value)
+    except (ValueError, RecursionError):
+        return None
+    return None if any(type(row.get(name)) is list for name in COLUMNS) else row
+
+
+def _shape(opened: tuple[Message, dict[str, Any] | None]) -> object:
+    """Neighbours of the same shape are merged."""
+    message, row = opened
+    return message.offset() if row is None else tuple(row.get(name) is not None for name in ROW)
 
 
 def _stamp(message: Message, now: float) -> float:

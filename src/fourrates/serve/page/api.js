@@ -91,7 +91,7 @@ export function findings(name, limit, { segment, overall, before } = {}) {
 
 // The stream ------------------------------------------------------------------------------------------------
 
-const SILENT = 40_000; // ms without a byte; the server sends a heartbeat every 15 s
+const SILENT = 40_000; // ms without a byte; the server sends a heartbeat every 2 s
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 10_000;
 
