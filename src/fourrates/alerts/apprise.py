@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import Any
 
 from fourrates.alerts.channel import Alert, Failure, Impatient
 from fourrates.alerts.text import message
@@ -25,7 +24,14 @@ class Apprise:
     def __init__(self, urls: str | Iterable[str], *, deadline: float = 30.0) -> None:
         self.urls = [urls] if isinstance(urls, str) else list(urls)
         self.deadline = deadline
-        self._sender = self._make()
+        try:
+            import apprise
+        except ImportError:
+            raise ValueError(f"this channel needs Apprise: {install('alerts')}") from None
+        self._sender = apprise.Apprise()
+        for url in self.urls:
+            if not self._sender.add(url):
+                raise ValueError(f"Apprise does not know the address {url.partition(':')[0]}:...")
         # The addresses hold tokens and passwords, which have no place in messages.
         kinds = ", ".join(dict.fromkeys(url.partition(":")[0] for url in self.urls))
         self.name = f"notify {kinds} {hashlib.sha256(' '.join(self.urls).encode()).hexdigest()[:8]}"
@@ -45,14 +51,3 @@ class Apprise:
 
     def close(self) -> None:
         """Nothing can be broken off; the thread ends with the process."""
-
-    def _make(self) -> Any:
-        try:
-            import apprise
-        except ImportError:
-            raise ValueError(f"this channel needs Apprise: {install('alerts')}") from None
-        sender = apprise.Apprise()
-        for url in self.urls:
-            if not sender.add(url):
-                raise ValueError(f"Apprise does not know the address {url.partition(':')[0]}:...")
-        return sender

@@ -7,7 +7,7 @@ characters; the payload has the unchanged name in a separate field.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 LONGEST = 200  # characters of a name in a sentence
@@ -79,10 +79,9 @@ def rates_now(states: Mapping[str, Mapping[str, Any]], directions: Mapping[str, 
     return "; ".join(words) + (f" and {len(states) - NAMED:,} more" if len(states) > NAMED else "")
 
 
-def rates_then(changes: Iterable[Mapping[str, Any]], kind: str) -> str:
+def rates_then(changes: Sequence[Mapping[str, Any]], kind: str) -> str:
     """The rates of a finding as it reported them."""
     words = []
-    changes = [*changes]
     for change in changes[:NAMED]:
         before, after = change.get("expected"), change.get("statistic")  # of a detector that knows no levels
         if change.get("before") and change.get("after"):
@@ -119,13 +118,11 @@ def since(started: str, found: str) -> str:
     """The start and the detection; on the same day the date is given once."""
     if not found:
         return ""
-    same = started[:10] == found[:10] and started[10:11] == " "
-    began = started.removesuffix(" UTC") if same else started
-    return (
-        (f"Since about {began}, found {found[11:]}" if same else f"Since about {began}, found {found}")
-        if started
-        else f"Found {found}"
-    )
+    if not started:
+        return f"Found {found}"
+    if started[:10] == found[:10] and started[10:11] == " ":
+        started, found = started.removesuffix(" UTC"), found[11:]
+    return f"Since about {started}, found {found}"
 
 
 def message(payload: Mapping[str, Any]) -> tuple[str, str]:

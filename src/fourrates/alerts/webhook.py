@@ -100,18 +100,11 @@ class Webhook:
                 connection.request("POST", self._target, alert.body, headers)
             answer = connection.getresponse()
             if 200 <= answer.status < 300:
-                _finish_reading(answer, stream, min(COURTESY, (end - time.monotonic()) / 2))
+                with suppress(Exception):  # what it says does not matter, and must not take long
+                    stream.settimeout(min(COURTESY, max(end - time.monotonic(), 0.0) / 2))
+                    answer.read1(BODY)
         reason = "".join(letter for letter in answer.reason[:80] if letter.isprintable())
         return answer.status, reason, _seconds(answer.headers.get("Retry-After"))
-
-
-def _finish_reading(answer: http.client.HTTPResponse, stream: socket.socket, seconds: float) -> None:
-    """Read the rest of a success, so that the server can finish; it does not matter, and may double the time."""
-    end = time.monotonic() + seconds
-    with suppress(Exception):
-        stream.settimeout(seconds)
-        while time.monotonic() < end and answer.read1(BODY):
-            pass
 
 
 def _seconds(text: str | None) -> float:

@@ -169,19 +169,14 @@ class MonitorAlerts:
     def _fire(self, kind: str, text: str, segment: dict[str, Any] | None = None, finding: str | None = None) -> Active:
         fingerprint = self.fingerprint(kind, segment)
         old = self.active.get(fingerprint)
-        fires = old is not None and old.ends is None
-        self.active[fingerprint] = fired = Active(
-            kind=kind,
-            segment=segment,
-            starts=old.starts if old is not None and fires else self.now,
-            changed=self.now,
-            notified=old.notified if old is not None else None,
-            findings=old.findings if old is not None else [],
-            text=text,
-            part=old is not None and fires and old.part,
-        )
+        fired = Active(kind=kind, segment=segment, starts=self.now, changed=self.now, text=text)
+        if old is not None:
+            fired.notified, fired.findings = old.notified, old.findings
+            if old.ends is None:
+                fired.starts, fired.part = old.starts, old.part
         if finding is not None:
             fired.add(finding)
+        self.active[fingerprint] = fired
         return fired
 
     def _join_incident(self, fired: Active) -> None:
@@ -260,13 +255,10 @@ class MonitorAlerts:
         rules, waits = self.monitor.alerts, self.monitor.waiting_since
         is_silent = _is_over(rules.silent_after, self.now - arrived)
         is_overdue = waits is not None and _is_over(rules.labels_overdue, self.now - waits)
+        overdue = f"labels are overdue, predictions have waited for more than {rules.labels_overdue}"
         for kind, fires, text in (
             ("silent", is_silent, f"no events for more than {rules.silent_after}"),
-            (
-                "labels_overdue",
-                is_overdue,
-                f"labels are overdue, predictions have waited for more than {rules.labels_overdue}",
-            ),
+            ("labels_overdue", is_overdue, overdue),
             ("warning", rules.warnings and self.monitor.warning, "warning, a rate may be moving; no drift yet"),
         ):
             active = self.firing(kind)
@@ -309,7 +301,7 @@ class MonitorAlerts:
     def items(self, body_of: Callable[[str], dict[str, Any] | None]) -> list[AlertItem]:
         """The alerts to send, with the findings they are about; from now on they count as sent."""
         items = []
-        opened = {self.fingerprint("drift", one.segment): one for one in self.monitor.open or ()}
+        opened = {self.fingerprint("drift", drift.segment): drift for drift in self.monitor.open or ()}
 
         def now(segment: dict[str, Any] | None) -> OpenNow:
             return opened.get(self.fingerprint("drift", segment), OpenNow(segment))

@@ -166,19 +166,18 @@ def _summary(monitor: str, one: AlertItem) -> str:
     """Event, current state, place, start and detection, a line each."""
     finding, name = one.finding or {}, plain(monitor)
     prefix = "Resolved: " if one.ends is not None else "Still open: " if one.repeats else ""
-    found = minute(finding.get("time"))
+    found, changes = minute(finding.get("time")), finding.get("changes") or []
     where = f" in {segment_in_words(one.segment)}" if one.segment else ""
     if one.ends is not None and (one.kind != "drift" or not finding):
         lines = [f"{name}{where}: {ENDED.get(one.kind, one.text)}"]
     elif one.ends is not None:
         kind, closed = finding.get("kind", ""), bool(finding.get("closes"))
-        reported = rates_then(finding.get("changes") or (), kind) if closed else ""
+        reported = rates_then(changes, kind) if closed else ""
         ended = CLOSED[kind] if closed else "has new settings, the drift is closed"
         lines = [_said(f"{name} {ended}{where}", reported)]
         lines += ["Probably a false alarm."] if kind == "withdrawal" else []
         lines += [f"Closed {found}"] if closed and found else []
     elif one.kind == "drift" and finding:
-        changes = finding.get("changes") or []
         unknown = {change["rate"]: {"now": None, "normal": change.get("before"), "enough": 1} for change in changes}
         reported = rates_now(unknown, {change["rate"]: change["direction"] for change in changes})
         lines = [_said(f"{name} drifted{where}", one.now or reported)]
