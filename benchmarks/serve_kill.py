@@ -35,7 +35,8 @@ import fourrates as fr
 from fourrates.plain import state_record
 from fourrates.serve.batch import CONFIG, EVENTS, LABELS, PREDICTIONS, decode
 from fourrates.serve.settings import Settings
-from fourrates.serve.store import Store, open_store
+from fourrates.serve.store import open_store
+from fourrates.serve.store.base import Store
 
 ARL = 2_000  # small, so that there are drifts to compare
 MONITORS = {

@@ -21,7 +21,8 @@ from fourrates.serve.alert_state import OpenNow, Watched
 from fourrates.serve.alerting import Alerting, Channels, channel_of, check_channels
 from fourrates.serve.config import AlertsConfig
 from fourrates.serve.settings import Settings
-from fourrates.serve.store import Group, StoredFinding, open_store
+from fourrates.serve.store import open_store
+from fourrates.serve.store.base import Group, StoredFinding
 
 T = 1_800_000_000.0
 

@@ -18,8 +18,9 @@ from servers import Client, Postgres, Proxy, Server
 from fourrates.serve.alert_state import Watched
 from fourrates.serve.alerting import Alerting, Channels
 from fourrates.serve.settings import Settings
-from fourrates.serve.store import Group, JournalRow, StoreAway, StoreError, open_store
-from fourrates.serve.store import postgres as module
+from fourrates.serve.store import open_store
+from fourrates.serve.store.base import Group, JournalRow, StoreAway, StoreError
+from fourrates.serve.store.base import postgres as module
 
 
 @pytest.fixture

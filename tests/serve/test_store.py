@@ -12,7 +12,8 @@ import pytest
 
 from fourrates.serve.monitor import Monitor
 from fourrates.serve.settings import Settings
-from fourrates.serve.store import Group, StoredFinding, StoreError, open_store
+from fourrates.serve.store import open_store
+from fourrates.serve.store.base import Group, StoredFinding, StoreError
 from fourrates.serve.tokens import Tokens
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))

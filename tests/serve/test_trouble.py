@@ -21,7 +21,8 @@ from fourrates.serve.errors import ApiError
 from fourrates.serve.monitor import Monitor
 from fourrates.serve.registry import PART, Registry
 from fourrates.serve.settings import Settings
-from fourrates.serve.store import Store, StoreError, open_store
+from fourrates.serve.store import open_store
+from fourrates.serve.store.base import Store, StoreError
 
 REFERENCE = [[900, 100], [100, 900]]
 

@@ -16,7 +16,8 @@ from fourrates.serve.errors import ApiError
 from fourrates.serve.monitor import Monitor
 from fourrates.serve.registry import Registry
 from fourrates.serve.settings import Settings
-from fourrates.serve.store import SourceRow, Store, StoreError, open_store
+from fourrates.serve.store import open_store
+from fourrates.serve.store.base import SourceRow, Store, StoreError
 from fourrates.serve.writer import Writer
 
 LIMITS = Limits(100_000, 1 << 24)

@@ -66,7 +66,7 @@ def serve(
         return
     from fourrates.serve.running import run
     from fourrates.serve.settings import Settings, from_environment
-    from fourrates.serve.store import StoreAway, StoreError
+    from fourrates.serve.store.base import StoreAway, StoreError
 
     try:
         required = True if require_token else None
@@ -92,7 +92,8 @@ def backup(data: Path, database: str | None, target: Path) -> None:
     not in it: copy the folder tokens, or make new ones.
     """
     from fourrates.serve.settings import Settings
-    from fourrates.serve.store import StoreError, open_store
+    from fourrates.serve.store import open_store
+    from fourrates.serve.store.base import StoreError
 
     logging.basicConfig(level=logging.WARNING)
     settings = Settings(data=data, database=database)
@@ -124,7 +125,8 @@ def move(data: Path, database: str | None) -> None:
     The file in the folder becomes fourrates.db.moved. Start the server with the same --database afterwards.
     """
     from fourrates.serve.settings import Settings
-    from fourrates.serve.store import StoreError, open_store
+    from fourrates.serve.store import open_store
+    from fourrates.serve.store.base import StoreError
 
     if database is None:
         raise InputError("move: where to? Give --database")

@@ -21,7 +21,7 @@ from fourrates.serve.bodies import segment_name
 from fourrates.serve.config import AlertsConfig, seconds
 from fourrates.serve.notification import AlertItem
 from fourrates.serve.registry import Live
-from fourrates.serve.store import StoredFinding
+from fourrates.serve.store.base import StoredFinding
 from fourrates.serve.views import segment_json
 from fourrates.watch.now import OpenDrift
 

@@ -26,7 +26,7 @@ from fourrates.disk_queue import QueueError
 from fourrates.serve.alert_state import MonitorAlerts, State, Watched
 from fourrates.serve.clock import Clock
 from fourrates.serve.notification import NO_LINKS, AlertItem, Links, notification, trial_notification
-from fourrates.serve.store import Store, StoredFinding, StoreError
+from fourrates.serve.store.base import Store, StoredFinding, StoreError
 
 log = logging.getLogger("fourrates.serve.alerts")
 

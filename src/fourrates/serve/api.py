@@ -24,7 +24,7 @@ from fourrates.serve.ingest import IN_FLIGHT, InFlight, Ingest, read_body
 from fourrates.serve.live import Hub
 from fourrates.serve.registry import Live, Registry, finding_json
 from fourrates.serve.settings import Settings
-from fourrates.serve.store import StoredFinding
+from fourrates.serve.store.base import StoredFinding
 from fourrates.serve.writer import Writer
 
 SMALL = 1 << 20  # bytes of a body that is no batch

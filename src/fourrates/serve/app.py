@@ -33,7 +33,8 @@ from fourrates.serve.notification import Links
 from fourrates.serve.openapi import openapi
 from fourrates.serve.registry import Registry
 from fourrates.serve.settings import Settings
-from fourrates.serve.store import StoreError, open_store
+from fourrates.serve.store import open_store
+from fourrates.serve.store.base import StoreError
 from fourrates.serve.tokens import Tokens
 from fourrates.serve.writer import Writer
 

@@ -23,7 +23,7 @@ from fourrates.serve.config import check_name
 from fourrates.serve.errors import ApiError, no_monitor
 from fourrates.serve.messages import BatchReader, Portion
 from fourrates.serve.registry import Live, Registry
-from fourrates.serve.store import SourceRow, StoreError
+from fourrates.serve.store.base import SourceRow, StoreError
 from fourrates.serve.writer import Writer
 
 log = logging.getLogger("fourrates.serve")

@@ -25,7 +25,7 @@ from fourrates.serve.errors import ApiError, no_monitor
 from fourrates.serve.history import backwards, read_back, read_window
 from fourrates.serve.monitor import Monitor
 from fourrates.serve.settings import Settings
-from fourrates.serve.store import MonitorRow, Store, StoredFinding, StoreError
+from fourrates.serve.store.base import MonitorRow, Store, StoredFinding, StoreError
 
 log = logging.getLogger("fourrates.serve")
 WINDOWS = ("drift", "recovery", "improvement")  # findings of a new level, whose events are looked up

@@ -31,7 +31,7 @@ from fourrates.serve.errors import ApiError, defect, no_monitor, unavailable
 from fourrates.serve.history import pairs_blob
 from fourrates.serve.monitor import row_of
 from fourrates.serve.registry import Live, Registry
-from fourrates.serve.store import Group, JournalRow, KeyRow, RejectedRow, SourceRow, StoredFinding, StoreError
+from fourrates.serve.store.base import Group, JournalRow, KeyRow, RejectedRow, SourceRow, StoredFinding, StoreError
 
 log = logging.getLogger("fourrates.serve")
 Result = TypeVar("Result")

@@ -3,33 +3,8 @@
 from __future__ import annotations
 
 from fourrates.serve.settings import Settings
-from fourrates.serve.store.base import (
-    Group,
-    JournalRow,
-    KeyRow,
-    MonitorRow,
-    RejectedRow,
-    SourceRow,
-    Store,
-    StoreAway,
-    StoredFinding,
-    StoreError,
-)
+from fourrates.serve.store.base import Store
 from fourrates.serve.store.sqlite import SQLite
-
-__all__ = [
-    "Group",
-    "JournalRow",
-    "KeyRow",
-    "MonitorRow",
-    "RejectedRow",
-    "SourceRow",
-    "Store",
-    "StoreAway",
-    "StoreError",
-    "StoredFinding",
-    "open_store",
-]
 
 
 def open_store(settings: Settings, *, owner: bool = True) -> Store:
