@@ -25,7 +25,7 @@ MAX_BODY = 100_000
 
 async def size(request):
     try:
-        return JSONResponse({"size": len(await read_body(request.scope, request.receive, MAX_BODY))})
+        return JSONResponse({"size": len(await read_body(request.headers, request.receive, MAX_BODY))})
     except ApiError as error:
         return error.response()
 

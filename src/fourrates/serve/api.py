@@ -158,7 +158,7 @@ class Api:
         return await self.writer.ask(lambda: function(self.registry.get(name)))
 
     async def _small(self, request: Request) -> bytes:
-        return await read_body(request.scope, request.receive, SMALL)
+        return await read_body(request.headers, request.receive, SMALL)
 
     # Monitors -------------------------------------------------------------------------------------------------
 

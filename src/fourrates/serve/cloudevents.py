@@ -91,10 +91,10 @@ class CloudEvents(Ingest):
         await super()._take(scope, receive)
         return b""  # brokers take any other answer for an event that is damaged
 
-    def _read(self, scope: Scope, body: bytes) -> Request | None:
+    def _read(self, scope: Scope, headers: Headers, body: bytes) -> Request | None:
         live = self.registry.get(scope["path_params"]["name"])
         query: bytes = scope["query_string"]
-        headers, asked = Headers(scope=scope), dict(parse_qsl(query.decode("latin-1")))
+        asked = dict(parse_qsl(query.decode("latin-1")))
         event = _event(headers, unpack(body, headers.get("content-encoding", "").lower(), self.settings.max_body))
         try:
             made = self._columns(live, event, asked)

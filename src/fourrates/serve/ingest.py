@@ -54,9 +54,9 @@ class InFlight:
         self.held -= size if size > SMALL else 0
 
 
-async def read_body(scope: Scope, receive: Receive, limit: int, in_flight: InFlight | None = None) -> bytes:
+async def read_body(headers: Headers, receive: Receive, limit: int, in_flight: InFlight | None = None) -> bytes:
     """The whole body, if it is not too large, and not one too many."""
-    length = Headers(scope=scope).get("content-length", "")
+    length = headers.get("content-length", "")
     if length.isdigit() and int(length) > limit:
         raise too_large(limit)
     parts: list[bytes] = []
@@ -108,23 +108,24 @@ class Ingest:
 
     async def _take(self, scope: Scope, receive: Receive) -> bytes:
         self.registry.get(scope["path_params"]["name"])
-        body = await read_body(scope, receive, self.settings.max_body, self.in_flight)
+        headers = Headers(scope=scope)
+        body = await read_body(headers, receive, self.settings.max_body, self.in_flight)
         size = len(body)
         try:
-            if size > LARGE or "content-encoding" in Headers(scope=scope):
-                request = await asyncio.get_running_loop().run_in_executor(_readers, self._read, scope, body)
+            if size > LARGE or "content-encoding" in headers:
+                loop = asyncio.get_running_loop()
+                request = await loop.run_in_executor(_readers, self._read, scope, headers, body)
             else:
-                request = self._read(scope, body)
+                request = self._read(scope, headers, body)
         finally:
             self.in_flight.end(size)
             del body
         return await self.writer.submit(*request) if request is not None else b""
 
-    def _read(self, scope: Scope, body: bytes) -> Request | None:
+    def _read(self, scope: Scope, headers: Headers, body: bytes) -> Request | None:
         """A request for the writer, with monitor, batch, rejected rows, key, and digest of the body."""
         live = self.registry.get(scope["path_params"]["name"])
         bad = bad_rows(scope["query_string"])
-        headers = Headers(scope=scope)
         key = headers.get("idempotency-key", "")
         if len(key) > LONGEST_KEY:
             raise ApiError(422, "bad_key", f"an Idempotency-Key has at most {LONGEST_KEY} characters")

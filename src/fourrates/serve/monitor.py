@@ -242,30 +242,32 @@ class Monitor:
         after = self.join.counts
         which = "repeated_labels" if batch.kind == LABELS else "repeated_predictions"
         is_every_row = len(made) == batch.size and batch.kind == EVENTS
-        positions, segments = None if is_every_row else made.positions, None
-        if self.config.by:
-            segments = made.tags & 0xFFFFFFFF
-        versions = made.tags >> 32 if len(self.versions) > 1 else None
-        own = made.probabilities if self.config.sampled else None
-        pairs = Pairs(made.truths, made.preds, positions, segments, versions, own)
+        pairs = Pairs(
+            made.truths,
+            made.preds,
+            None if is_every_row else made.positions,
+            made.tags & 0xFFFFFFFF if self.config.by else None,
+            made.tags >> 32 if len(self.versions) > 1 else None,
+            made.probabilities if self.config.sampled else None,
+        )
         if self.drawing is not None and batch.kind != EVENTS:
             pairs = pairs.only(is_drawn(ids[made.positions], made.probabilities[np.arange(len(made)), made.preds]))
             self.to_label.answer(ids[pairs.positions])
             if batch.kind == PREDICTIONS:
                 assert drawn is not None
-                self._ask_for(np.flatnonzero(is_drawn(ids, drawn.pairs[:, 0]) & ~made.repeated), pairs, ids, batch)
+                new = np.flatnonzero(is_drawn(ids, drawn.pairs[:, 0]) & ~made.repeated)
+                self._ask_for(new, pairs, ids, batch, segments)
         return pairs, after[which] - before[which], made.repeated
 
-    def _ask_for(self, rows: Numbers, pairs: Pairs, ids: npt.NDArray[np.void], batch: Batch) -> None:
+    def _ask_for(
+        self, rows: Numbers, pairs: Pairs, ids: npt.NDArray[np.void], batch: Batch, segments: Numbers | None
+    ) -> None:
         """Queue new predictions that were drawn, unless their label was here before them."""
         assert pairs.positions is not None
         rows = np.setdiff1d(rows, pairs.positions)
-        segments = [None] * rows.size
-        if batch.segment_codes:
-            numbers = self.segment_numbers(batch.segments)[np.frombuffer(batch.segment_codes, "<u4")]
-            segments = numbers[rows].tolist()
+        of_rows = [None] * rows.size if segments is None else segments[rows].tolist()
         own = batch.listed_ids()
-        facts = zip([own[row] for row in rows.tolist()], batch.codes("preds")[rows].tolist(), segments, strict=True)
+        facts = zip([own[row] for row in rows.tolist()], batch.codes("preds")[rows].tolist(), of_rows, strict=True)
         self.to_label.add(ids[rows], [*facts], float(np.fmax(self.last_time, batch.last_time())))
 
     def labels_to_ask(self) -> ToLabel:
@@ -279,17 +281,15 @@ class Monitor:
         """The median of the latest delays of labels, in seconds."""
         return median(self.label_delays) if self.label_delays else None
 
-    def _times(self, batch: Batch, positions: Numbers | None, size: int = 0) -> npt.NDArray[np.float64]:
-        if not batch.times:
-            return np.full(size or batch.size, batch.received)
-        times = np.frombuffer(batch.times, "<f8")
+    def _times(self, batch: Batch, positions: Numbers | None) -> npt.NDArray[np.float64]:
+        times = np.broadcast_to(batch.time_column(), batch.size)
         return times if positions is None else times[positions]
 
     def _update(self, pairs: Pairs, batch: Batch) -> list[Finding]:
         """Give the pairs to the watch; the row of a finding is its event of the monitor."""
         size = len(pairs)
         rows = np.arange(self.events, self.events + size)
-        times = _moments(self._times(batch, pairs.positions, size))
+        times = _moments(self._times(batch, pairs.positions))
         own: dict[str, Any] = {"versions": pairs.versions, "version_names": self.versions}
         events = Events(pairs.truths, pairs.preds, "", rows, times, pairs.segments, **own)
         if pairs.probabilities is not None:

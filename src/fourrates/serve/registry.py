@@ -29,6 +29,7 @@ from fourrates.serve.store.base import MonitorRow, Store, StoredFinding, StoreEr
 
 log = logging.getLogger("fourrates.serve")
 WINDOWS = ("drift", "recovery", "improvement")  # findings of a new level, whose events are looked up
+SILENCES = "silences"  # the kind of the documents that list them, by monitor
 PART = 8 << 20  # bytes of a snapshot written in one transaction
 
 
@@ -80,17 +81,16 @@ class Registry:
     def refresh(self, stale: Container[int] = ()) -> None:
         """Have the monitors that the store has; those not known yet, and those that are `stale`, are loaded."""
         known = {live.row.id: live for live in self.lives.values()}
-        rows = self.store.monitors()
+        rows, silences = self.store.monitors(), self.store.documents(SILENCES)
         for name in self.lives.keys() - {row.name for row in rows}:
             del self.lives[name]
         damaged = {}
         for row in rows:
             live = known.get(row.id)
-            if live is not None and row.id not in stale:
-                live.silences = self._silenced(row)
-                continue
             try:
-                self.lives[row.name] = self._loaded(row)
+                if live is None or row.id in stale:
+                    live = self.lives[row.name] = self._loaded(row)
+                live.silences = msgspec.json.decode(silences.get(row.uid, b"{}"), type=dict[str, float])
             except (StoreError, MemoryError):
                 raise
             except Exception as error:  # whatever damaged bytes lead to
@@ -115,7 +115,6 @@ class Registry:
             live.unsaved += len(written.body)
         live.plan = Plan(monitor.config)
         live.rejected = self.store.count_rejected(row.id)
-        live.silences = self._silenced(row)
         for finding in (
             *self.store.findings(row.id, 1, overall=True, kind="drift"),
             *self.store.findings(row.id, 1),
@@ -123,9 +122,6 @@ class Registry:
             live.note(finding)
         live.drifts = self.store.count_findings(row.id, "drift")
         return live
-
-    def _silenced(self, row: MonitorRow) -> dict[str, float]:
-        return {name: float(until) for name, until in self.store.documents(_silences(row)).items()}
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
@@ -164,21 +160,18 @@ class Registry:
         row = self.damaged[name][0] if name in self.damaged else self.get(name).row
         with self._changing():
             self.store.remove_monitor(row.id)
-            for segment in self.store.documents(_silences(row)):
-                self.store.delete_document(_silences(row), segment)
+            self.store.delete_document(SILENCES, row.uid)
         self.lives.pop(name, None)
         self.damaged.pop(name, None)
 
     def silence(self, live: Live, until: float | None, segment: str | None = None) -> None:
         """Silence a monitor or one of its segments until then."""
-        kind, name = _silences(live.row), segment or ""
+        silences = {name: time for name, time in live.silences.items() if name != (segment or "")}
+        if until is not None:
+            silences[segment or ""] = until
         with self._changing():
-            if until is None:
-                self.store.delete_document(kind, name)
-                live.silences.pop(name, None)
-            else:
-                self.store.put_document(kind, name, str(until).encode())
-                live.silences[name] = until
+            self.store.put_document(SILENCES, live.row.uid, msgspec.json.encode(silences))
+        live.silences = silences
 
     def finding(self, live: Live, finding: Finding, first_event: int, pending: list[Entry]) -> StoredFinding:
         """A finding as the store keeps it, with its window; `pending` are batches that are not in it yet."""
@@ -215,11 +208,6 @@ class Registry:
                 return
         self.store.finish_snapshot(live.row.id, generation, position, len(body), keep_from)
         live.unsaved, live.saved = live.unsaved - unsaved, len(body)
-
-
-def _silences(row: MonitorRow) -> str:
-    """The kind of the documents that list silenced segments."""
-    return f"silences of {row.uid}"
 
 
 def finding_json(finding: StoredFinding) -> dict[str, Any]:
