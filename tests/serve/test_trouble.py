@@ -301,7 +301,7 @@ DAMAGE = {
     "snapshot cut": "UPDATE snapshot_parts SET body = substr(body, 1, 100) WHERE monitor = 2",
     "snapshot changed": "UPDATE snapshot_parts SET body = zeroblob(length(body)) WHERE monitor = 2",
     "snapshot lost": "DELETE FROM snapshots WHERE monitor = 2",
-    "finding": "INSERT INTO findings VALUES (99, 'f', 2, NULL, 'drift', x'00', NULL, 0)",
+    "finding": "INSERT INTO findings VALUES (99, 'f', 2, NULL, 'drift', x'00', 0, NULL)",
 }
 
 

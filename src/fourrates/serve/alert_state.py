@@ -161,7 +161,7 @@ class MonitorAlerts:
             self._end_incident()
         if finding.kind == "drift" or (finding.kind == "shift" and self.monitor.mix == "alarm"):
             fired = self._fire(finding.kind, text, segment, finding.id)
-            fired.acknowledged = finding.acknowledged is not None  # before it arrived here
+            fired.acknowledged = body.get("acknowledged") is not None  # before it arrived here
             fired.time, fired.started = body.get("time") or "", body.get("started_time") or ""
             if finding.kind == "drift":
                 self._join_incident(fired)

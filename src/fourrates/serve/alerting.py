@@ -85,7 +85,7 @@ class Alerting:
         """Look at new findings soon; called in the event loop."""
         self._woken.set()
 
-    def acknowledge(self, uid: str, finding: str, now: float) -> None:
+    def acknowledge(self, uid: str, finding: str) -> None:
         """Stop reminders about a drift."""
         with self._lock:
             state = self._all().get(uid)

@@ -22,7 +22,7 @@ from fourrates.serve.config import MonitorConfig, check_change, check_name, merg
 from fourrates.serve.errors import ApiError, no_monitor
 from fourrates.serve.ingest import IN_FLIGHT, InFlight, Ingest, read_body
 from fourrates.serve.live import Hub
-from fourrates.serve.registry import Live, Registry, finding_json
+from fourrates.serve.registry import Live, Registry
 from fourrates.serve.settings import Settings
 from fourrates.serve.store.base import StoredFinding
 from fourrates.serve.writer import Writer
@@ -231,11 +231,11 @@ class Api:
             store = self.registry.store
             return store.findings(live.row.id, asked.limit, asked.before, overall=overall, segment=segment)
 
-        return json({"drifts": [finding_json(finding) for finding in await self._ask(request, look)]})
+        return json({"drifts": [msgspec.Raw(finding.body) for finding in await self._ask(request, look)]})
 
     async def drift(self, request: Request) -> Response:
         """One of them."""
-        return json(finding_json(await self._finding(request)))
+        return Response((await self._finding(request)).body, media_type="application/json")
 
     async def examples(self, request: Request) -> Response:
         """The ids of the events from the start of a drift on."""
@@ -244,43 +244,46 @@ class Api:
 
     async def acknowledge(self, request: Request) -> Response:
         """Somebody has seen it, so it is not repeated."""
-        return json(await self._acknowledge(request, await self._finding(request)))
+        given = await self._given(request)
+        return json(await self._acknowledge(request, await self._finding(request), given))
 
     async def accept(self, request: Request) -> Response:
         """The level since a drift is normal from now on."""
-        finding = await self._finding(request)
+        given, finding = await self._given(request), await self._finding(request)
         if finding.kind != "drift":
             raise ApiError(409, "not_a_drift", "only a drift can be accepted as normal")
         at = AcceptedDrift(finding.segment, msgspec.json.decode(finding.body)["at"])
         batch = Batch(ACCEPTED, self.writer.clock.now(), 0, config=msgspec.json.encode(at))  # through the journal
         await self.writer.submit(self.registry.get(request.path_params["name"]), batch, Rejections())
-        return json(await self._acknowledge(request, finding))
+        return json(await self._acknowledge(request, finding, given))
 
-    async def _acknowledge(self, request: Request, finding: StoredFinding) -> dict[str, Any]:
+    async def _given(self, request: Request) -> Acknowledgement:
         try:
-            given = msgspec.json.decode(await self._small(request) or b"{}", type=Acknowledgement)
+            return msgspec.json.decode(await self._small(request) or b"{}", type=Acknowledgement)
         except (ValueError, RecursionError) as error:
             raise ApiError(422, "bad_acknowledgement", str(error)[:500]) from None
-        now = self.writer.clock.now()
-        body = finding_json(finding) | {"acknowledged_by": given.by, "note": given.note}
+
+    async def _acknowledge(self, request: Request, finding: StoredFinding, given: Acknowledgement) -> dict[str, Any]:
+        seen = {"acknowledged": views.iso(self.writer.clock.now()), "acknowledged_by": given.by, "note": given.note}
+        body: dict[str, Any] = msgspec.json.decode(finding.body) | seen
 
         def note(live: Live) -> str:
-            self.registry.store.acknowledge(finding.id, now, msgspec.json.encode(body))
-            body["acknowledged"] = views.iso(now)
-            if live.last_finding is not None and live.last_finding["id"] == finding.id:
-                live.last_finding = body
-            if live.drift is not None and live.drift["id"] == finding.id:
-                live.drift = body
+            self.registry.store.change_finding(finding.id, msgspec.json.encode(body))
+            for shown in (live.last_finding, live.drift):
+                if shown is not None and shown["id"] == finding.id:
+                    shown |= seen
             return live.row.uid
 
         uid = await self._ask(request, note)
-        await asyncio.to_thread(self.alerting.acknowledge, uid, finding.id, now)
+        await asyncio.to_thread(self.alerting.acknowledge, uid, finding.id)
         self.hub.publish([request.path_params["name"]])
         return body
 
-    async def _finding(self, request: Request) -> Any:
+    async def _finding(self, request: Request) -> StoredFinding:
         wanted = request.path_params["id"]
-        finding = await self._ask(request, lambda live: self.registry.store.finding(live.row.id, wanted))
+        finding: StoredFinding | None = await self._ask(
+            request, lambda live: self.registry.store.finding(live.row.id, wanted)
+        )
         if finding is None:
             raise ApiError(404, "no_finding", f"there is no drift {wanted[:80]!r} in this monitor")
         return finding
@@ -299,8 +302,9 @@ class Api:
     def _lately_closed(self, live: Live) -> set[str]:
         """Segments in which something was found within a day."""
         since = views.iso(self.writer.clock.now() - views.DAY) or ""
-        latest = [finding for finding in self.registry.store.findings(live.row.id, LATELY) if finding.segment]
-        return {finding.segment or "" for finding in latest if (finding_json(finding)["time"] or "") > since}
+        latest = self.registry.store.findings(live.row.id, LATELY)
+        times = [(finding.segment, msgspec.json.decode(finding.body)["time"] or "") for finding in latest]
+        return {segment for segment, time in times if segment is not None and time > since}
 
     @takes(OfSegment)
     async def segment_series(self, request: Request, asked: OfSegment) -> Response:

@@ -51,7 +51,7 @@ class Live:
 
     def note(self, finding: StoredFinding) -> None:
         """Note the latest finding."""
-        self.last_finding = finding_json(finding)
+        self.last_finding = msgspec.json.decode(finding.body)
         self.drifts += finding.kind == "drift"
         if finding.kind == "drift" and finding.segment is None:
             self.drift = self.last_finding
@@ -208,9 +208,3 @@ class Registry:
                 return
         self.store.finish_snapshot(live.row.id, generation, position, len(body), keep_from)
         live.unsaved, live.saved = live.unsaved - unsaved, len(body)
-
-
-def finding_json(finding: StoredFinding) -> dict[str, Any]:
-    body: dict[str, Any] = msgspec.json.decode(finding.body)
-    body["acknowledged"] = views.iso(finding.acknowledged)
-    return body

@@ -69,7 +69,6 @@ class StoredFinding(NamedTuple):
     kind: str
     body: bytes  # JSON
     examples: bytes | None = None  # the ids of its window, as JSON; not read in lists
-    acknowledged: float | None = None
     segment: str | None = None  # the name of its segment; None overall
 
 
@@ -367,8 +366,8 @@ class Store(ABC):
     def count_findings(self, monitor: int, kind: str) -> int:
         return int(self._read("SELECT count(*) FROM findings WHERE monitor = ? AND kind = ?", monitor, kind)[0][0])
 
-    def acknowledge(self, number: str, at: float | None, body: bytes) -> None:
-        self._write("UPDATE findings SET acknowledged = ?, body = ? WHERE id = ?", at, body, number)
+    def change_finding(self, id: str, body: bytes) -> None:
+        self._write("UPDATE findings SET body = ? WHERE id = ?", body, id)
 
     def unalerted(self, limit: int = 1_000) -> list[StoredFinding]:
         sql = f"SELECT {LISTED} FROM findings WHERE alerted = 0 ORDER BY sequence LIMIT ?"

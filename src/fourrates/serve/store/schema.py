@@ -39,7 +39,7 @@ def tables(dialect: str) -> list[str]:
         f"CREATE TABLE snapshot_parts (monitor {whole} NOT NULL, generation {whole} NOT NULL, part {whole} NOT NULL, "
         f"body {blob} NOT NULL, PRIMARY KEY (monitor, generation, part))",
         f"CREATE TABLE findings (sequence {whole} PRIMARY KEY, id TEXT NOT NULL UNIQUE, monitor {whole} NOT NULL, "
-        f"segment TEXT, kind TEXT NOT NULL, body {blob} NOT NULL, acknowledged {real}, "
+        f"segment TEXT, kind TEXT NOT NULL, body {blob} NOT NULL, "
         f"alerted {whole} NOT NULL DEFAULT 0, examples {blob})",
         "CREATE INDEX findings_by_monitor ON findings (monitor, sequence)",
         "CREATE INDEX findings_overall ON findings (monitor, sequence) WHERE segment IS NULL",
