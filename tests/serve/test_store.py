@@ -148,7 +148,8 @@ def test_the_open_drift_overall_is_found_behind_any_number_of_findings_of_segmen
     store.commit(Group(findings=[drift, *others]))
     for _ in registry.save(live):
         pass
-    registry.refresh({live.row.id})
+    registry.stale.add(live.row.id)
+    registry.refresh()
     assert registry.lives["m"].summary()["drift"]["id"] == drift.id
     assert [one.id for one in store.findings(live.row.id, 10, overall=True)] == [drift.id]
     assert [one.id for one in store.findings(live.row.id, 2, "s2")] == ["s1", "s0"]

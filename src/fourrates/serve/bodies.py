@@ -26,7 +26,7 @@ from fourrates.events.clock import Clock
 from fourrates.events.columns import checked_column, item, json_number, listed_values, pick
 from fourrates.events.door import Columns, Door
 from fourrates.events.labels import LabelEncoder
-from fourrates.events.rows import SHOWN, BadRows, InputError
+from fourrates.events.rows import SHOWN, BadRow, BadRows, InputError
 from fourrates.labels import shown
 from fourrates.serve.batch import EVENTS, LABELS, PREDICTIONS, Batch
 from fourrates.serve.config import MonitorConfig
@@ -89,13 +89,9 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
-    """A rejected row with its position in the body, the reason and its values."""
+class Rejected(BadRow):
+    """A rejected row of a body and its values."""
 
-    row: int
-    column: str
-    code: str
-    problem: str
     values: dict[str, Any]
 
 

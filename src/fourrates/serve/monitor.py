@@ -411,14 +411,12 @@ class Monitor:
     # Snapshots ------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        moments, segment_counts = self.segment_series.to_state()
         about = {
             "config": msgspec.to_builtins(self.config),
             **{name: getattr(self, name) for name in COUNTS + NUMBERS},
             "segments": self._names,
             "versions": self.versions,
             "shift": self.shift,
-            "moments": moments,
         }
         return pack(
             "Monitor",
@@ -427,7 +425,7 @@ class Monitor:
             watch=self.watch.pieces(),
             join=self.join.to_bytes(),
             points=self.series.to_state(),
-            segment_counts=segment_counts,
+            segment_series=self.segment_series.to_state(),
             to_label=msgspec.msgpack.encode(self.labels_to_ask()),
             label_delays=np.array(self.label_delays, "<f8").tobytes(),
         )
@@ -456,7 +454,7 @@ class Monitor:
             if monitor.versions[:1] != [None] or len({*monitor.versions}) < len(monitor.versions):
                 raise ValueError("the saved versions do not fit")
             monitor.series.restore(bytes(sections["points"]))
-            monitor.segment_series.restore(about["moments"], bytes(sections["segment_counts"]))
+            monitor.segment_series.restore(bytes(sections["segment_series"]))
             monitor.label_delays.extend(np.frombuffer(sections["label_delays"], "<f8").tolist())
             monitor.to_label = msgspec.msgpack.decode(sections["to_label"], type=ToLabel)
             monitor.shift = msgspec.convert(about["shift"], dict[str, Any] | None)

@@ -9,7 +9,7 @@ import logging
 import os
 import time
 import uuid
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any
@@ -76,10 +76,11 @@ class Registry:
         self.settings, self.store = settings, store
         self.lives: dict[str, Live] = {}
         self.damaged: dict[str, tuple[MonitorRow, str]] = {}
+        self.stale: set[int] = set()  # monitors whose last write failed
         self.uncertain = False  # whether a change may or may not have reached the store, which calls for a refresh
 
-    def refresh(self, stale: Container[int] = ()) -> None:
-        """Have the monitors that the store has; those not known yet, and those that are `stale`, are loaded."""
+    def refresh(self) -> None:
+        """Have the monitors that the store has; those not known yet, and those that are stale, are loaded."""
         known = {live.row.id: live for live in self.lives.values()}
         rows, silences = self.store.monitors(), self.store.documents(SILENCES)
         for name in self.lives.keys() - {row.name for row in rows}:
@@ -88,7 +89,7 @@ class Registry:
         for row in rows:
             live = known.get(row.id)
             try:
-                if live is None or row.id in stale:
+                if live is None or row.id in self.stale:
                     live = self.lives[row.name] = self._loaded(row)
                 live.silences = msgspec.json.decode(silences.get(row.uid, b"{}"), type=dict[str, float])
             except (StoreError, MemoryError):
@@ -97,7 +98,7 @@ class Registry:
                 log.exception("monitor %r is damaged and does not run", row.name)
                 damaged[row.name] = row, str(error) or type(error).__name__
                 self.lives.pop(row.name, None)
-        self.damaged, self.uncertain = damaged, False
+        self.damaged, self.stale, self.uncertain = damaged, set(), False
 
     def _loaded(self, row: MonitorRow) -> Live:
         """A monitor from its snapshot and the journal since."""

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from fourrates.findings import Share
@@ -183,18 +184,15 @@ class SegmentSeries:
             "rates": {name: rate_columns(own) for name, own in zip(names, shares, strict=False)},
         }
 
-    def to_state(self) -> tuple[list[Any], bytes]:
-        about = [[time, len(counts)] for time, counts in self.moments]
-        data = b"".join(counts.astype("<u4").tobytes() for _, counts in self.moments)
-        return [about, len(self.counts)], data + self.counts.astype("<i8").tobytes()
+    def to_state(self) -> bytes:
+        moments = [(time, counts.astype("<u4").tobytes()) for time, counts in self.moments]
+        return msgspec.msgpack.encode((moments, self.counts.astype("<i8").tobytes()))
 
-    def restore(self, about: list[Any], data: bytes) -> None:
-        place, width = 0, 2 * self.classes
-        for time, size in about[0]:
-            table = np.frombuffer(data, "<u4", size * width, place).astype(np.uint32)
-            self.moments.append((float(time), table.reshape(size, 2, self.classes)))
-            place += 4 * size * width
-        self.counts = np.frombuffer(data, "<i8", -1, place).astype(np.int64).reshape(about[1], 2, self.classes)
+    def restore(self, saved: bytes) -> None:
+        moments, counts = msgspec.msgpack.decode(saved, type=tuple[list[tuple[float, bytes]], bytes])
+        shape = -1, 2, self.classes
+        self.moments = [(time, np.frombuffer(own, "<u4").astype(np.uint32).reshape(shape)) for time, own in moments]
+        self.counts = np.frombuffer(counts, "<i8").astype(np.int64).reshape(shape)
 
 
 def most_crowded(times: list[float]) -> int:

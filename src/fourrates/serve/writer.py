@@ -99,9 +99,7 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="fourrates writer", daemon=True)
         self._saving: Iterator[None] | None = None
         self._forget_at = self._tidy_at = 0.0
-        self._broken: set[int] = set()  # monitors whose last write failed
         self._epoch = self.store.epoch  # of the store, when the monitors were loaded
-        self._to_trim: dict[int, Live] = {}  # monitors with too many rejected rows
         self._refused: tuple[float, str] | None = None  # when a group could last not be written, and why
         self.commits = self.batches = 0
 
@@ -271,11 +269,11 @@ class Writer:
         except StoreError as error:
             log.error("not written: %s", error)
             self._refused = time.monotonic(), str(error)
-            self._broken |= commit.touched.keys()
+            self.registry.stale |= commit.touched.keys()
             return _Commit(answers=[(job.answer, unavailable(str(error))) for job in jobs]), []
         except Exception:
             log.exception("a defect: nothing of this group was written")
-            self._broken |= commit.touched.keys()
+            self.registry.stale |= commit.touched.keys()
             return _Commit(answers=[(job.answer, defect()) for job in jobs]), []
         if commit.group.journal:
             self._refused = None
@@ -316,7 +314,7 @@ class Writer:
             except Exception:
                 log.exception("a defect: a batch for monitor %r was not applied", name)
                 failed.add(uid)
-                self._broken.add(self.registry.lives[name].row.id)
+                self.registry.stale.add(self.registry.lives[name].row.id)
                 commit.answers += [(job.answer, defect()) for job in run]
         return left
 
@@ -368,22 +366,19 @@ class Writer:
         for live, finding in commit.findings:
             live.note(finding)
         for row in commit.group.rejected:
-            live = commit.touched[row.monitor]
-            live.rejected += 1
-            if live.rejected > 2 * KEEP_REJECTED:
-                self._to_trim[row.monitor] = live
+            commit.touched[row.monitor].rejected += 1
 
     def _mend(self) -> None:
         """Restore monitors whose last write failed; all of them, if another server has written meanwhile."""
-        epoch, stale = self.store.epoch, self._broken
-        if epoch != self._epoch:
-            self._saving, stale = None, {live.row.id for live in self.registry.lives.values()}
-        elif not stale and not self.registry.uncertain:
-            return
-        self.registry.refresh(stale)
-        if epoch != self._epoch:
+        epoch, is_new = self.store.epoch, self.store.epoch != self._epoch
+        if is_new:
+            self._saving = None
+            self.registry.stale |= {live.row.id for live in self.registry.lives.values()}
+        if is_new or self.registry.stale or self.registry.uncertain:
+            self.registry.refresh()
+        if is_new:
             log.warning("another server has written to this database; every monitor was loaded again")
-        self._epoch, self._broken = epoch, set()
+        self._epoch = epoch
 
     def _tidy(self) -> None:
         """Save a due monitor, part by part; forget old keys and rejected rows."""
@@ -393,10 +388,10 @@ class Writer:
                 self._saving = self.registry.save(live)
             if self._saving is not None and next(self._saving, "done") == "done":
                 self._saving = None
-            for number, live in [*self._to_trim.items()]:
-                self.store.trim_rejected(number, KEEP_REJECTED)
-                live.rejected = self.store.count_rejected(number)
-                del self._to_trim[number]
+            for live in self.registry.lives.values():
+                if live.rejected > 2 * KEEP_REJECTED:
+                    self.store.trim_rejected(live.row.id, KEEP_REJECTED)
+                    live.rejected = self.store.count_rejected(live.row.id)
             now = time.monotonic()
             if now >= self._forget_at:
                 self._forget_at = now + FORGET

@@ -17,31 +17,19 @@ const { css, rateText, drawMarks, motion } = drawing; // shared with the report
 const quantile = (list, share) => [...list].sort((a, b) => a - b)[Math.round(share * (list.length - 1))];
 
 // The points of a monitor or a segment, column by column, in their order.
-export class Series {
-  constructor(body) {
-    this.time = [];
-    for (const time of body.time) this.time.push(Math.max(time, this.time.at(-1) ?? time));
-    this.event = body.event ?? null;
-    this.evidence = body.evidence ?? null;
-    this.delay = body.label_delay ?? null;
-    this.rates = body.rates;
-  }
+export function columnsOf({ time, event = null, evidence = null, label_delay: late = null, rates }) {
+  const ordered = [];
+  for (const moment of time) ordered.push(Math.max(moment, ordered.at(-1) ?? moment));
+  return { time: ordered, event, evidence, delay: late, rates };
+}
 
-  get length() { return this.time.length; }
-
-  // The value of one column at the values of another, on straight lines between the points.
-  static at(xs, ys, x) {
-    let low = 0, high = xs.length - 1;
-    if (high < 0) return null;
-    if (x <= xs[0]) return ys[0];
-    if (x >= xs[high]) return ys[high];
-    while (high - low > 1) {
-      const middle = (low + high) >> 1;
-      if (xs[middle] <= x) low = middle; else high = middle;
-    }
-    return ys[low] + ((ys[high] - ys[low]) * (x - xs[low])) / (xs[high] - xs[low] || 1);
-  }
-
+// The value of one column at the values of another, on straight lines between the points.
+function valueAt(xs, ys, x) {
+  const high = xs.findIndex((one) => one > x);
+  if (x <= xs[0]) return ys[0];
+  if (high < 0) return ys.at(-1) ?? null;
+  const share = (x - xs[high - 1]) / (xs[high] - xs[high - 1]);
+  return ys[high - 1] + (ys[high] - ys[high - 1]) * share;
 }
 
 export class Charts {
@@ -92,7 +80,7 @@ export class Charts {
     const before = this.series && Object.keys(this.series.rates).join();
     this.series = series;
     this.axes.hidden = series.event === null;
-    const life = series.length ? series.time.at(-1) - series.time[0] : 0;
+    const life = series.time.length ? series.time.at(-1) - series.time[0] : 0;
     this.life = Math.max(this.life ?? 0, life);
     this.ranges.hidden = this.life < RANGES[0][1];
     for (const button of this.ranges.children) {
@@ -155,18 +143,18 @@ export class Charts {
     const [found, started] = [seconds(finding.time), seconds(finding.started_time)];
     const [first, last] = [finding.started_first ?? finding.started ?? finding.at, finding.started_last ?? finding.at];
     if (this.axis === "time") {
-      const at = (event) => (own ? started ?? found : Series.at(series.event, series.time, event));
+      const at = (event) => (own ? started ?? found : valueAt(series.event, series.time, event));
       return { found, started, first: at(first), last: at(last), recovery };
     }
     if (!own) return { found: finding.at, started: finding.started, first, last, recovery };
-    const [end, begin] = [found, started ?? found].map((time) => Series.at(series.time, series.event, time));
+    const [end, begin] = [found, started ?? found].map((time) => valueAt(series.time, series.event, time));
     return { found: end, started: begin, first: begin, last: begin, recovery };
   }
 
   // The later versions on the axis.
   deployed() {
     const { series } = this;
-    const at = (time) => (this.axis === "time" ? time : Series.at(series.time, series.event, time));
+    const at = (time) => (this.axis === "time" ? time : valueAt(series.time, series.event, time));
     return (this.deployments ?? []).filter((one) => one.event > 0 && one.time).map((one) => ({ x: at(seconds(one.time)), version: shortened(one.version, 20) }));
   }
 
@@ -229,7 +217,7 @@ export class Charts {
   }
 
   show(finding) {
-    if (!this.series?.length) return;
+    if (!this.series?.time.length) return;
     const { found, first } = this.place(finding);
     const [begin, end] = this.extentOf();
     const room = Math.max(Math.abs(found - first) / 2, (end - begin) / 50);
@@ -318,7 +306,7 @@ export class Charts {
       const [min, max] = this.sight ?? this.extentOf();
       const edges = [...Array(BARS + 1)].map((_, i) => min + ((max - min) * i) / BARS);
       const { time, event } = this.series;
-      const at = this.axis === "time" ? edges.map((x) => Series.at(time, event, x)) : edges;
+      const at = this.axis === "time" ? edges.map((x) => valueAt(time, event, x)) : edges;
       const middles = edges.slice(1).map((x, i) => (x + edges[i]) / 2);
       const xs = this.xs();
       const delays = middles.map((x) => { const i = xs.findIndex((one) => one >= x); return i < 0 ? null : this.series.delay[i]; });

@@ -2,13 +2,12 @@
 
 import { Actions } from "./actions.js";
 import * as api from "./api.js";
-import { Charts, Series } from "./charts.js";
+import { Charts, columnsOf } from "./charts.js";
 import { el, mark, replace, say, shortened } from "./dom.js";
 import { Arrivals, Classes, Settings } from "./facts.js";
 import { Findings } from "./findings.js";
-import { address } from "./overview.js";
 import { Segments } from "./segments.js";
-import { ago, clock, delay, isRecall, isYoung, known, sameSegment, seconds, segment, several, story, verdict, whole } from "./words.js";
+import { address, ago, clock, delay, isRecall, isYoung, known, sameSegment, seconds, segment, several, story, verdict, whole } from "./words.js";
 
 const POINTS = 600;
 const OVERLAID = 3; // segments over the large chart
@@ -93,7 +92,7 @@ export class MonitorView {
   }
 
   draw(series, range) {
-    if (!this.closed && range === this.charts.range) this.charts.load(new Series(series));
+    if (!this.closed && range === this.charts.range) this.charts.load(columnsOf(series));
   }
 
   // The pinned segments over the large chart; over that of a segment, the monitor as a whole.
@@ -102,7 +101,7 @@ export class MonitorView {
     const found = await Promise.all(this.values ? [api.series(this.monitor, 240, null)] : pinned.map((parts) => api.segmentSeries(this.monitor, Object.values(parts))));
     if (this.closed) return;
     const of = (i) => (this.values ? { label: "overall", href: address(this.monitor), tone: "--soft" } : { label: segment(pinned[i]), href: address(this.monitor, pinned[i]), tone: i === 0 ? "--drift" : "--other" });
-    this.charts.overlay(found.map((body, i) => ({ ...of(i), series: new Series(body) })));
+    this.charts.overlay(found.map((body, i) => ({ ...of(i), series: columnsOf(body) })));
   }
 
   // A monitor's summary for one of its segments.

@@ -2,12 +2,11 @@
 
 import * as api from "./api.js";
 import { el, mark, printable, say, section, shortened, spark } from "./dom.js";
-import { STATES, URGENCY, ago, clock, delay, harm, interval, isYoung, known, needs, rate, seconds, segment, several, short, span, verdict, whole } from "./words.js";
+import { rateNow } from "./segments.js";
+import { STATES, URGENCY, address, ago, clock, delay, harm, isYoung, known, seconds, segment, several, short, span, verdict, whole } from "./words.js";
 
 const MANY = 8; // from here on there is a field to find one by name
 const COLUMNS = ["Monitor", "State", "Worst rate", "Last day", "Where", "Label lag", "Last event", "Last hour"];
-
-export const address = (name, parts) => `#/monitor/${encodeURIComponent(name)}${parts ? `/segment/${encodeURIComponent(JSON.stringify(Object.values(parts)))}` : ""}`;
 
 export class Overview {
   constructor() {
@@ -133,12 +132,8 @@ class Row {
     const silenced = seconds(one.silenced_until) > Date.now() / 1000;
     const word = isYoung(one) ? "Young" : STATES[status] ?? printable(status);
     this.put("state", mark(isYoung(one) ? "waiting" : status), el("b", null, word), since !== null && soft(` ${span(Date.now() / 1000 - since)}`), silenced && soft(` silenced until ${clock(seconds(one.silenced_until))}`));
-    const quoted = worst && worst.now?.n >= worst.enough;
-    const between = status === "drifted" && worst ? interval(worst) : null;
     if (!worst || status === "waiting") this.put("rate", soft("–"));
-    else if (!quoted && between) this.put("rate", `${short(worst.rate)} `, el("span.num", null, between), soft(` normally ${rate(worst.normal?.value)}`));
-    else if (!quoted) this.put("rate", `${short(worst.rate)} `, soft(`needs ${needs(worst.rate, worst)}`));
-    else this.put("rate", `${short(worst.rate)} `, el(status === "drifted" && worst.now.value < worst.normal?.value ? "b.num.worse" : "b.num", null, rate(worst.now.value)), soft(worst.normal?.n ? ` normally ${rate(worst.normal.value)}` : ""));
+    else this.put("rate", `${short(worst.rate)} `, ...rateNow(worst.rate, worst, status === "drifted"));
     this.put("spark", spark(one.spark, worst?.normal?.n ? worst.normal.value : null));
     const harmed = one.open?.find((open) => open.segment !== null)?.segment;
     const more = (one.drifted_segments ?? 0) - 1;

@@ -2,8 +2,7 @@
 
 import * as api from "./api.js";
 import { el, mark, meter, replace, say, section } from "./dom.js";
-import { address } from "./overview.js";
-import { STATES, byOrder, clock, interval, isRecall, needs, percent, rate, seconds, segment, short, whole } from "./words.js";
+import { STATES, address, byOrder, clock, interval, isRecall, needs, percent, rate, seconds, segment, short, whole } from "./words.js";
 
 const PAGE = 20;
 const SHOWN = 4; // rates with their own columns
@@ -56,16 +55,17 @@ export class Segments {
     return el(`tr.${one.status}`, null,
       el("th", { scope: "row" }, el("a.name", { href: address(this.monitor, one.segment) }, segment(one.segment))),
       el("td", null, mark(one.status), STATES[one.status] ?? one.status, one.pinned && one.status !== "drifted" && el("span.soft", null, ", lately drifted"), one.discovery && el("span.tag", null, "Significant"), silenced && el("span.soft", null, ` silenced until ${clock(seconds(one.silenced_until))}`)),
-      rates.map((name) => this.rate(name, one.rates?.[name], one.status === "drifted")),
+      rates.map((name) => el("td", null, one.rates?.[name] ? rateNow(name, one.rates[name], one.status === "drifted") : "–")),
       el("td.level", null, meter(one.evidence, one.status), el("span.num", null, one.status === "drifted" ? "alarm open" : percent(Math.min(one.evidence ?? 0, 1)))),
       el("td.num", null, whole(one.events)));
   }
+}
 
-  rate(name, state, drifted) {
-    const normal = el("span.soft", null, state?.normal?.n ? ` normally ${rate(state.normal.value)}` : "");
-    const isKnown = state?.now?.n && state.now.n >= state.enough;
-    if (!isKnown && drifted && state?.state !== "normal" && interval(state)) return el("td.num", null, interval(state), normal);
-    if (!isKnown) return el("td.soft", null, state ? `needs ${needs(name, state)}` : "–");
-    return el("td.num", { title: `${interval(state)} of ${whole(state.now.n)}` }, el("b", null, rate(state.now.value)), normal);
-  }
+// A rate now against normal; an interval while a drift is open and there are few observations, or how many more it needs.
+export function rateNow(name, state, drifted) {
+  const { now, normal, enough } = state;
+  const usual = el("span.soft", null, normal?.n ? ` normally ${rate(normal.value)}` : "");
+  if (now?.n >= enough) return [el(drifted && now.value < normal?.value ? "b.num.worse" : "b.num", { title: `${interval(state)} of ${whole(now.n)}` }, rate(now.value)), usual];
+  const between = drifted && state.state !== "normal" && interval(state);
+  return between ? [el("span.num", null, between), usual] : [el("span.soft", null, `needs ${needs(name, state)}`)];
 }

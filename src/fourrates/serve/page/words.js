@@ -69,6 +69,8 @@ export const ago = (epoch) => (Date.now() / 1000 - epoch < 2 ? "just now" : `${s
 // "country FR", but "shop 7" instead of "shop shop 7".
 const named = ([name, value]) => (String(value).toLowerCase().startsWith(name.toLowerCase()) ? String(value) : `${name} ${value}`);
 export const segment = (parts) => shortened(Object.entries(parts).map(named).join(", "));
+// Where on this page a monitor is, or one of its segments.
+export const address = (name, parts) => `#/monitor/${encodeURIComponent(name)}${parts ? `/segment/${encodeURIComponent(JSON.stringify(Object.values(parts)))}` : ""}`;
 export const sameSegment = (a, b) => JSON.stringify(a ?? null) === JSON.stringify(b ?? null);
 
 const isKnown = ({ now, enough }) => now?.n > 0 && now.n >= enough;
