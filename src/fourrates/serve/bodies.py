@@ -330,11 +330,11 @@ def _needed_columns(kind: int, body: Body, plan: Plan) -> tuple[dict[str, Any], 
 
 def _size(data: dict[str, Any], limits: Limits) -> int:
     """How many rows columns have; an ApiError unless it is the same number for all, and not too large."""
-    sizes = {name: len(column) for name, column in data.items()}
-    if len({*sizes.values()}) > 1:
+    size, *others = {len(column) for column in data.values()}
+    if others:
+        sizes = {name: len(column) for name, column in data.items()}
         lengths = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
         raise ApiError(422, "lengths_differ", f"columns of different lengths: {lengths}", {"lengths": sizes})
-    size = next(iter(sizes.values()))
     if size > limits.rows:
         raise _too_many_rows(limits)
     return size

@@ -123,10 +123,10 @@ class CloudEvents(Ingest):
         else:
             known, values = predictions(columns, asked.get("score") or asked.get("pred"), labels)
             own, version = payload.get("id"), payload.get("model_version")
+            whole = {"time": event.time} if event.time is not None else {}
+            whole |= {"version": version} if isinstance(version, str) else {}
             name = "score" if "score" in asked else known
-            whole = {"time": event.time, "version": version if isinstance(version, str) else None}
-            own = own if isinstance(own, str) and own else id
-            half = Half({name: values}, own, {name: value for name, value in whole.items() if value is not None})
+            half = Half({name: values}, own if isinstance(own, str) and own else id, whole)
         other: Half | None = Half({})
         if wanted:
             self._halves.keep((live.row.uid, kind, id), half)

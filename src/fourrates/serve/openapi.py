@@ -151,8 +151,8 @@ def _success(method: str, path: str) -> dict[str, Any]:
     if not path.startswith(("/api/", "/openapi")) or path.endswith("/cloudevents"):
         content_type = "text/plain"
     content = {content_type: {"schema": OBJECT if content_type == JSON else STRING}}
-    made = {"201": {"description": "Made.", "content": content}} if (method, path) == ("PUT", ONE) else {}
-    return {"200": {"description": "Done.", "content": content}, **made}
+    codes = {"200": "Done."} | ({"201": "Made."} if (method, path) == ("PUT", ONE) else {})
+    return {code: {"description": meaning, "content": content} for code, meaning in codes.items()}
 
 
 def _errors(method: str, path: str, has_body: bool, needs_token: bool) -> dict[str, Any]:

@@ -139,14 +139,13 @@ class Tokens:
     def _known(self, id: str) -> Token | None:
         now = time.monotonic()
         read, token = self._cache.get(id, (0.0, None))
-        if token is not None and now - read < FRESH:
-            return token
-        token = self._read(id)
-        self._cache.pop(id, None)
-        if token is not None:
-            if len(self._cache) >= MOST_CACHED:
-                self._cache.clear()
-            self._cache[id] = now, token
+        if token is None or now - read >= FRESH:
+            self._cache.pop(id, None)
+            token = self._read(id)
+            if token is not None:
+                if len(self._cache) >= MOST_CACHED:
+                    self._cache.clear()
+                self._cache[id] = now, token
         return token
 
     def _read(self, id: str) -> Token | None:

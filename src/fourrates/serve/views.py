@@ -191,20 +191,19 @@ def shown_address(address: str) -> str:
 
 def rates(monitor: Monitor) -> dict[str, Any]:
     """The rates over all events, normal, and now."""
-    shown = {}
-    for name, state in monitor.detector.rates.items():
-        interval = state.interval
-        shown[name] = {
+    return {
+        name: {
             "estimate": finite(state.estimate),
-            "lower": finite(interval.lower) if interval else None,
-            "upper": finite(interval.upper) if interval else None,
+            "lower": finite(state.interval and state.interval.lower),
+            "upper": finite(state.interval and state.interval.upper),
             "n": state.n,
             "baseline": to_json(state.baseline),
             "evidence": finite(state.evidence),
             "dispersion": finite(state.dispersion),
             **state_record(state),
         }
-    return shown
+        for name, state in monitor.detector.rates.items()
+    }
 
 
 def segment_json(monitor: Monitor, name: str | None) -> dict[str, Any] | None:

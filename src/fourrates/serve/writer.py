@@ -31,7 +31,7 @@ from fourrates.serve.errors import ApiError, defect, no_monitor, unavailable
 from fourrates.serve.history import pairs_blob
 from fourrates.serve.monitor import row_of
 from fourrates.serve.registry import Live, Registry
-from fourrates.serve.store.base import Group, JournalRow, KeyRow, RejectedRow, SourceRow, StoredFinding, StoreError
+from fourrates.serve.store.base import Group, JournalRow, KeyRow, RejectedRow, SourceRow, StoreError
 
 log = logging.getLogger("fourrates.serve")
 Result = TypeVar("Result")
@@ -68,8 +68,6 @@ class _Commit:
     answers: list[Answer] = field(default_factory=list)
     touched: dict[int, Live] = field(default_factory=dict)
     entries: dict[int, tuple[int, list[Entry]]] = field(default_factory=dict)  # of each monitor, from which event on
-    keys: dict[bytes, tuple[bytes, bytes]] = field(default_factory=dict)
-    findings: list[tuple[Live, StoredFinding]] = field(default_factory=list)
 
 
 Published = Callable[[set[str], bool], None]
@@ -221,7 +219,7 @@ class Writer:
                 commit, left = self._take(left)
                 answers += commit.answers
                 changed |= {live.name for live in commit.touched.values()}
-                found |= bool(commit.findings)
+                found |= bool(commit.group.findings)
                 self._count(commit)
 
         def wake() -> None:
@@ -339,7 +337,6 @@ class Writer:
         stored = [self.registry.finding(live, finding, begun, entries) for finding in outcome.findings]
         commit.entries[row.id] = begun, entries
         commit.group.findings += stored
-        commit.findings += [(live, finding) for finding in stored]
         if batch.kind == CONFIG:
             live.plan = Plan(monitor.config)
         for job in run:
@@ -356,15 +353,14 @@ class Writer:
         answer = msgspec.json.encode({**counts, "findings": findings})
         commit.answers.append((job.answer, answer))
         if job.key is not None:
-            commit.keys[job.key] = (job.digest, answer)
-            commit.group.keys.append(KeyRow(job.key, job.digest, job.batch.received, answer))
+            commit.group.keys[job.key] = KeyRow(job.key, job.digest, job.batch.received, answer)
         if job.source is not None:
             commit.group.sources.append(job.source)
 
     def _count(self, commit: _Commit) -> None:
         """Count the findings and rejected rows of a commit, for summaries."""
-        for live, finding in commit.findings:
-            live.note(finding)
+        for finding in commit.group.findings:
+            commit.touched[finding.monitor].note(finding)
         for row in commit.group.rejected:
             commit.touched[row.monitor].rejected += 1
 
@@ -413,17 +409,16 @@ def _runs(jobs: list[Job]) -> Iterator[list[Job]]:
     yield from runs.values()
 
 
-def _answered(job: Job, commit: _Commit, known: dict[bytes, tuple[bytes, bytes]]) -> bool:
+def _answered(job: Job, commit: _Commit, known: dict[bytes, KeyRow]) -> bool:
     """Whether a request with this key was stored before; it then gets the same answer."""
-    met = None if job.key is None else known.get(job.key) or commit.keys.get(job.key)
+    met = None if job.key is None else known.get(job.key) or commit.group.keys.get(job.key)
     if met is None:
         return False
-    digest, answer = met
-    if digest == job.digest:
-        commit.answers.append((job.answer, answer))
-    else:
+    answer: bytes | ApiError = met.answer
+    if met.digest != job.digest:
         problem = "this Idempotency-Key had another body before"
-        commit.answers.append((job.answer, ApiError(422, "key_reused", problem, {"header": "Idempotency-Key"})))
+        answer = ApiError(422, "key_reused", problem, {"header": "Idempotency-Key"})
+    commit.answers.append((job.answer, answer))
     return True
 
 

@@ -92,7 +92,7 @@ class SourceRow(NamedTuple):
 @dataclass(slots=True)
 class Group:
     journal: list[JournalRow] = field(default_factory=list)
-    keys: list[KeyRow] = field(default_factory=list)
+    keys: dict[bytes, KeyRow] = field(default_factory=dict)
     findings: list[StoredFinding] = field(default_factory=list)
     rejected: list[RejectedRow] = field(default_factory=list)
     sources: list[SourceRow] = field(default_factory=list)
@@ -244,11 +244,10 @@ class Store(ABC):
 
     # The journal ----------------------------------------------------------------------------------------------
 
-    def known_keys(self, hashes: Sequence[bytes]) -> dict[bytes, tuple[bytes, bytes]]:
-        """The known ones of these keys, each with the digest of its body and its answer."""
+    def known_keys(self, hashes: Sequence[bytes]) -> dict[bytes, KeyRow]:
         marks = ",".join("?" * len(hashes))
-        rows = self._read(f"SELECT hash, digest, answer FROM keys WHERE hash IN ({marks})", *hashes)
-        return {key: (digest, answer) for key, digest, answer in rows}
+        rows = self._read(f"SELECT {', '.join(KeyRow._fields)} FROM keys WHERE hash IN ({marks})", *hashes)
+        return {row[0]: KeyRow(*row) for row in rows}
 
     def forget_keys(self, before: float) -> None:
         self._write("DELETE FROM keys WHERE made < ?", before)
@@ -262,7 +261,7 @@ class Store(ABC):
                 position, sequence = self.position, self._sequence  # only now, as a new connection has read them again
                 journal = [row._replace(position=at) for at, row in enumerate(group.journal, position + 1)]
                 self._insert("journal", JournalRow._fields, journal)
-                self._insert("keys", KeyRow._fields, group.keys)
+                self._insert("keys", KeyRow._fields, [*group.keys.values()])
                 self._insert("rejected", RejectedRow._fields, group.rejected)
                 findings = [(at, *finding) for at, finding in enumerate(group.findings, sequence + 1)]
                 self._insert("findings", ("sequence", *StoredFinding._fields), findings)
