@@ -45,19 +45,19 @@ class PagerDuty(Webhook):
             "annotations": {"summary": str(payload.get("text", ""))},
             "labels": {"monitor": payload.get("stream", "")},
         }
-        for one in payload.get("alerts") or [alone]:
-            summary, _, details = defused(one["annotations"]["summary"]).partition("\n")
+        for item in payload.get("alerts") or [alone]:
+            summary, _, details = defused(item["annotations"]["summary"]).partition("\n")
             event: dict[str, Any] = {
                 "routing_key": self.key,
-                "event_action": "resolve" if one["status"] == "resolved" else "trigger",
-                "dedup_key": one["fingerprint"],
+                "event_action": "resolve" if item["status"] == "resolved" else "trigger",
+                "dedup_key": item["fingerprint"],
             }
             if event["event_action"] == "trigger":
-                mild = one["labels"].get("alertname") in MILD or payload.get("kind") == "test"
+                mild = item["labels"].get("alertname") in MILD or payload.get("kind") == "test"
                 event["client"] = "fourrates"
                 event["payload"] = {
                     "summary": summary[:LONGEST],
-                    "source": one["labels"]["monitor"] or "fourrates",
+                    "source": item["labels"]["monitor"] or "fourrates",
                     "severity": "warning" if mild else "error",
                     "custom_details": details,
                 }

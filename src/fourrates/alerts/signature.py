@@ -94,6 +94,6 @@ def verify(
     if abs((time.time() if now is None else now) - timestamp) > tolerance:
         raise SignatureError(f"the message is more than {tolerance:g} s old, or from the future")
     wanted = sign(secret, id, timestamp, body).encode()
-    if not any(hmac.compare_digest(wanted, one.encode()) for one in given.split()):
+    if not any(hmac.compare_digest(wanted, signature.encode()) for signature in given.split()):
         raise SignatureError("the signature does not fit the message")
     return id

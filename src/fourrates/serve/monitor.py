@@ -62,7 +62,7 @@ class Pairs:
         return int(self.truths.size)
 
     def only(self, kept: npt.NDArray[np.bool_]) -> Pairs:
-        columns = (getattr(self, one.name) for one in fields(self))
+        columns = (getattr(self, column.name) for column in fields(self))
         return Pairs(*(None if column is None else column[kept] for column in columns))  # type: ignore[arg-type]
 
 

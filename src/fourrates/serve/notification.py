@@ -102,9 +102,9 @@ NO_LINKS = Links()
 
 def notification(monitor: str, uid: str, items: Sequence[AlertItem], links: Links = NO_LINKS) -> dict[str, Any]:
     """One notification about a monitor. Its id depends on nothing but its alerts."""
-    firing = [one for one in items if one.ends is None]
+    firing = [item for item in items if item.ends is None]
     first = (firing or list(items))[0]
-    facts = [(one.fingerprint, one.status, one.starts, one.ends, one.findings, one.repeats) for one in items]
+    facts = [(item.fingerprint, item.status, item.starts, item.ends, item.findings, item.repeats) for item in items]
     kind = first.kind
     if not firing and kind == "drift":
         kind = _closing(first)
@@ -124,7 +124,7 @@ def notification(monitor: str, uid: str, items: Sequence[AlertItem], links: Link
         "externalURL": links.public or "",
         "groupKey": f"{{}}:{{monitor={monitor!r}}}",
         "groupLabels": {"monitor": monitor},
-        "alerts": [_alert(monitor, one, links) for one in items[:MOST]],
+        "alerts": [_alert(monitor, item, links) for item in items[:MOST]],
         "truncatedAlerts": max(0, len(items) - MOST),
     }
     if first.finding is not None:  # for channels that know nothing of groups
@@ -152,53 +152,53 @@ def _text(monitor: str, items: Sequence[AlertItem]) -> str:
     if len(items) == 1:
         return _summary(monitor, items[0])
     # The worst first and in full, for a person reading a locked phone.
-    lines = [_summary(monitor, one).partition("\n")[0] for one in items[1:LINES]]
+    lines = [_summary(monitor, item).partition("\n")[0] for item in items[1:LINES]]
     more = [f"and {len(items) - LINES:,} more"] if len(items) > LINES else []
     return "\n".join([_summary(monitor, items[0]), *lines, *more])
 
 
-def _closing(one: AlertItem) -> str:
+def _closing(item: AlertItem) -> str:
     """The end of a drift, either its closing finding or new settings, which set normal again without one."""
-    return one.finding["kind"] if one.finding is not None and one.finding.get("closes") else "acceptance"
+    return item.finding["kind"] if item.finding is not None and item.finding.get("closes") else "acceptance"
 
 
-def _summary(monitor: str, one: AlertItem) -> str:
+def _summary(monitor: str, item: AlertItem) -> str:
     """Event, current state, place, start and detection, a line each."""
-    finding, name = one.finding or {}, plain(monitor)
-    prefix = "Resolved: " if one.ends is not None else "Still open: " if one.repeats else ""
+    finding, name = item.finding or {}, plain(monitor)
+    prefix = "Resolved: " if item.ends is not None else "Still open: " if item.repeats else ""
     found, changes = minute(finding.get("time")), finding.get("changes") or []
-    where = f" in {segment_in_words(one.segment)}" if one.segment else ""
-    if one.ends is not None and (one.kind != "drift" or not finding):
-        lines = [f"{name}{where}: {ENDED.get(one.kind, one.text)}"]
-    elif one.ends is not None:
+    where = f" in {segment_in_words(item.segment)}" if item.segment else ""
+    if item.ends is not None and (item.kind != "drift" or not finding):
+        lines = [f"{name}{where}: {ENDED.get(item.kind, item.text)}"]
+    elif item.ends is not None:
         kind, closed = finding.get("kind", ""), bool(finding.get("closes"))
         reported = rates_then(changes, kind) if closed else ""
         ended = CLOSED[kind] if closed else "has new settings, the drift is closed"
         lines = [_said(f"{name} {ended}{where}", reported)]
         lines += ["Probably a false alarm."] if kind == "withdrawal" else []
         lines += [f"Closed {found}"] if closed and found else []
-    elif one.kind == "drift" and finding:
+    elif item.kind == "drift" and finding:
         unknown = {change["rate"]: {"now": None, "normal": change.get("before"), "enough": 1} for change in changes}
         reported = rates_now(unknown, {change["rate"]: change["direction"] for change in changes})
-        lines = [_said(f"{name} drifted{where}", one.now or reported)]
-        if one.parts:
-            worst = f"{', most of all' if len(one.parts) > 1 else ''} in {segment_in_words(one.parts[0])}"
-            overall = (one.now or reported).partition("\n")[0]
-            lines = [_said(f"{name} drifted{worst}", one.parts_now[0]), _said("Overall", overall) if overall else ""]
-            others = [segment_in_words(part) for part in one.parts[1 : 1 + NAMED]]
-            more = f" and {len(one.parts) - 1 - NAMED:,} more" if len(one.parts) > 1 + NAMED else ""
+        lines = [_said(f"{name} drifted{where}", item.now or reported)]
+        if item.parts:
+            worst = f"{', most of all' if len(item.parts) > 1 else ''} in {segment_in_words(item.parts[0])}"
+            overall = (item.now or reported).partition("\n")[0]
+            lines = [_said(f"{name} drifted{worst}", item.parts_now[0]), _said("Overall", overall) if overall else ""]
+            others = [segment_in_words(part) for part in item.parts[1 : 1 + NAMED]]
+            more = f" and {len(item.parts) - 1 - NAMED:,} more" if len(item.parts) > 1 + NAMED else ""
             lines += [f"Also in {'; '.join(others)}{more}"] if others else []
-        if one.over:
-            names = "; ".join(segment_in_words(part) for part in one.parts[:NAMED])
+        if item.over:
+            names = "; ".join(segment_in_words(part) for part in item.parts[:NAMED])
             lines = [f"{name}: overall back at normal, still open in {names}"]
-        started, at = one.dates if one.dates[1] else (finding.get("started_time"), finding.get("time"))
+        started, at = item.dates if item.dates[1] else (finding.get("started_time"), finding.get("time"))
         lines += [since(minute(started), minute(at))]
-    elif one.kind == "shift" and finding:
+    elif item.kind == "shift" and finding:
         shares = " to ".join(f"{finding[side]['value']:.1%}" for side in ("before", "after"))
         lines = [f"{name}{where}: class-mix shift: positives {shares}", NO_DRIFT]
         lines += [f"Found {found}"] if found else []
     else:
-        lines = [f"{name}: {plain(one.text)}"]
+        lines = [f"{name}: {plain(item.text)}"]
     return defused(prefix + "\n".join(line for line in lines if line))
 
 
@@ -206,22 +206,22 @@ def _said(head: str, rates: str) -> str:
     return f"{head}: {rates}" if rates else head
 
 
-def _alert(monitor: str, one: AlertItem, links: Links) -> dict[str, Any]:
-    segment = {str(name): str(value) for name, value in (one.segment or {}).items()}
-    where = links.of(monitor, one.segment, one.ends is None, False)
+def _alert(monitor: str, item: AlertItem, links: Links) -> dict[str, Any]:
+    segment = {str(name): str(value) for name, value in (item.segment or {}).items()}
+    where = links.of(monitor, item.segment, item.ends is None, False)
     runbook = {"runbook_url": where["runbook"]} if "runbook" in where else {}
     return {
-        "status": one.status,
-        "labels": {**segment, "alertname": NAMES.get(one.kind, one.kind), "monitor": monitor},
-        "annotations": {"summary": _summary(monitor, one), **runbook},
-        "startsAt": _iso(one.starts),
-        "endsAt": "0001-01-01T00:00:00Z" if one.ends is None else _iso(one.ends),  # as Go writes a time that is none
+        "status": item.status,
+        "labels": {**segment, "alertname": NAMES.get(item.kind, item.kind), "monitor": monitor},
+        "annotations": {"summary": _summary(monitor, item), **runbook},
+        "startsAt": _iso(item.starts),
+        "endsAt": "0001-01-01T00:00:00Z" if item.ends is None else _iso(item.ends),  # as Go writes a time that is none
         "generatorURL": where.get("look", ""),
-        "fingerprint": one.fingerprint,
-        "segment": one.segment,
-        "segments": list(one.parts),
-        "findings": list(one.findings),
-        "changes": (one.finding or {}).get("changes") or [],
+        "fingerprint": item.fingerprint,
+        "segment": item.segment,
+        "segments": list(item.parts),
+        "findings": list(item.findings),
+        "changes": (item.finding or {}).get("changes") or [],
     }
 
 

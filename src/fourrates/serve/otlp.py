@@ -59,13 +59,13 @@ class Otlp:
 
     def _metric(self, family: Metric, now: int) -> export.Metric:
         bare = family.name.removeprefix("fourrates_")
-        unit = "s" if bare.endswith("_seconds") else next((f"{{{one}}}" for one in THINGS if one in bare), "")
+        unit = "s" if bare.endswith("_seconds") else next((f"{{{thing}}}" for thing in THINGS if thing in bare), "")
         data: Any
         if family.type == "histogram":
             data = export.Histogram(self._histograms(family, now), CUMULATIVE)
         else:
-            samples = [one for one in family.samples if not one.name.endswith("_created")]
-            points = [export.NumberDataPoint(one.labels, self._began, now, one.value) for one in samples]
+            samples = [sample for sample in family.samples if not sample.name.endswith("_created")]
+            points = [export.NumberDataPoint(sample.labels, self._began, now, sample.value) for sample in samples]
             data = export.Sum(points, CUMULATIVE, True) if family.type == "counter" else export.Gauge(points)
         return export.Metric("fourrates." + bare.removesuffix("_seconds"), family.documentation, unit, data)
 

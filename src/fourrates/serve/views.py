@@ -73,8 +73,8 @@ def summary(monitor: Monitor, name: str, now: float) -> dict[str, Any]:
         "label_delay": monitor.label_delay,
         "last_event": iso(monitor.last_time),
         "deployments": [
-            {"version": one.version, "time": iso(seconds_of(one.time)), "event": one.event, "serves": one.serves}
-            for one in monitor.watch.deployments
+            {"version": new.version, "time": iso(seconds_of(new.time)), "event": new.event, "serves": new.serves}
+            for new in monitor.watch.deployments
         ],
     }
 
@@ -109,16 +109,16 @@ def open_json(monitor: Monitor) -> list[dict[str, Any]]:
 def culprit(monitor: Monitor) -> OpenDrift | None:
     """The open drift to name first, overall or the worst segment if a few segments carry most of the harm."""
     drifts = monitor.watch.now().open
-    inside = sorted((one for one in drifts if one.segment is not None), key=_fallen, reverse=True)
+    inside = sorted((drift for drift in drifts if drift.segment is not None), key=_fallen, reverse=True)
     if not drifts or drifts[0].segment is not None:
         return inside[0] if inside else None
     harm_inside = sum(map(_fallen, inside))
     if not inside or harm_inside < _fallen(drifts[0]) / 2:
         return drifts[0]
     covered = events = 0.0
-    for one in inside:
-        covered += _fallen(one)
-        events += monitor.segment_series.counts[monitor.segments[one.segment or ""], 0].sum()
+    for drift in inside:
+        covered += _fallen(drift)
+        events += monitor.segment_series.counts[monitor.segments[drift.segment or ""], 0].sum()
         if covered >= CARRIED * harm_inside:
             break
     return inside[0] if events <= CARRIED * monitor.events else drifts[0]
@@ -134,7 +134,7 @@ def worst(monitor: Monitor) -> dict[str, Any] | None:
     drift = culprit(monitor)
     if drift is None:
         rates = dict(islice(monitor.detector.rates.items(), monitor.classes))
-        known = {rate: one for rate, one in rates.items() if one.now is not None and one.now.n >= one.enough}
+        known = {rate: state for rate, state in rates.items() if state.now is not None and state.now.n >= state.enough}
         rate = min(known or rates, key=lambda rate: _distance(rates[rate]))
         return {"segment": None, "rate": rate, **state_record(rates[rate])}
     if not drift.rates:
@@ -264,13 +264,13 @@ def to_label(monitor: Monitor, after: int, limit: int) -> dict[str, Any]:
     return {
         "to_label": [
             {
-                "number": one.number,
-                "id": one.id,
-                "pred": monitor.labels.values[one.pred],
-                "segment": None if one.segment is None else segment_json(monitor, names[one.segment]),
-                "time": iso(one.time),
+                "number": prediction.number,
+                "id": prediction.id,
+                "pred": monitor.labels.values[prediction.pred],
+                "segment": None if prediction.segment is None else segment_json(monitor, names[prediction.segment]),
+                "time": iso(prediction.time),
             }
-            for one in drawn
+            for prediction in drawn
         ],
         "next": drawn[-1].number if drawn else after,
         "drawn": waiting.drawn,
