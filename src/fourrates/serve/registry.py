@@ -15,6 +15,7 @@ from itertools import chain
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from fourrates.findings import Finding
 from fourrates.serve import views
@@ -183,10 +184,8 @@ class Registry:
             window = read_window(live.monitor, finding, chain(backwards(first_event, pending), stored))
             if "confusion" in body and window.complete:
                 body["confusion_after"] = window.confusion
-                body["confusion_before"] = [
-                    [max(a - b, 0) for a, b in zip(all_, after, strict=True)]
-                    for all_, after in zip(body["confusion"], window.confusion, strict=True)
-                ]
+                before = np.array(body["confusion"]) - np.array(window.confusion)
+                body["confusion_before"] = before.clip(0).tolist()
             examples = msgspec.json.encode({"ids": window.ids, "complete": window.complete})
         saved = msgspec.json.encode(body)
         return StoredFinding(body["id"], live.row.id, finding.kind, saved, examples, segment=finding.segment)

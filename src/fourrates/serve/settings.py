@@ -12,6 +12,8 @@ import msgspec
 
 from fourrates.events.rows import InputError
 
+Whole = Annotated[int, msgspec.Meta(ge=0)]
+Positive = Annotated[int, msgspec.Meta(ge=1)]
 PREFIX = "FOURRATES_SERVE_"
 VARIABLES = [
     "keep_events",
@@ -36,13 +38,9 @@ class Settings:
     max_monitors: int = 1_000
     max_segments: int = 10_000  # in each monitor
     max_waiting: int = 10_000_000  # predictions of a monitor that wait for their label, and ids that are remembered
-    keep_events: Annotated[int, msgspec.Meta(ge=0)] = (
-        50_000  # latest events of a monitor kept in the journal, so that a drift can name its examples
-    )
+    keep_events: Whole = 50_000  # latest events of a monitor kept in the journal, so that a drift can name its examples
     keep_keys: float = 3 * 86_400.0  # seconds for which an idempotency key is remembered
-    snapshot_bytes: Annotated[int, msgspec.Meta(ge=1)] = (
-        32 << 20
-    )  # a monitor is saved when its journal is larger than this and twice its snapshot
+    snapshot_bytes: Positive = 32 << 20  # of the journal (and twice the last snapshot) after which a monitor is saved
     group_size: int = 512  # requests in one transaction
     alert_interval: Annotated[float, msgspec.Meta(ge=0)] = 60.0  # seconds between two notifications about a monitor
     public_url: str | None = None  # of the page as people reach it, for the links of alerts

@@ -134,7 +134,7 @@ def worst(monitor: Monitor) -> dict[str, Any] | None:
     drift = culprit(monitor)
     if drift is None:
         rates = dict(islice(monitor.detector.rates.items(), monitor.classes))
-        known = {rate: state for rate, state in rates.items() if state.now is not None and state.now.n >= state.enough}
+        known = [rate for rate, state in rates.items() if state.now is not None and state.now.n >= state.enough]
         rate = min(known or rates, key=lambda rate: _distance(rates[rate]))
         return {"segment": None, "rate": rate, **state_record(rates[rate])}
     if not drift.rates:

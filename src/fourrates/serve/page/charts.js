@@ -253,7 +253,7 @@ export class Charts {
     const title = large ? el("h3", null, short(name)) : el("h3", null, el("button.plain", { type: "button", onclick: () => this.enlarge(name), title: "Show large" }, short(name)));
     const links = over.map((one, i) => el("a", { href: one.href }, el(`i.k-line.d${i}.${one.tone.slice(2)}`), one.label));
     const head = [title, el("span.soft.meaning", null, meaning(name)), el("span.stand", null, now, " ", base), links.length > 0 && el("span.overlaid", null, links)];
-    const told = (u, i) => {
+    const describe = (u, i) => {
       const [, value, lower, upper, baseline, ...others] = u.data.map((column) => column[i]);
       const parts = [known(value) && `${short(name)} ${rate(value)}${known(lower) ? ` (${rate(lower)} to ${rate(upper)})` : ""}`, known(baseline) && `normal ${rate(baseline)}`];
       others.forEach((x, n) => parts.push(known(x) && `${over[n].label} ${rate(x)}`));
@@ -261,7 +261,7 @@ export class Charts {
     };
     const marks = () => this.marks.filter((one) => !isRecall(name) || one.changes.some((change) => change.rate === name));
     const options = { marks, series, bands: [{ series: [3, 2], fill: () => css("--band") }], scales: { y: { range: (u) => this.extent(u) } } };
-    const chart = this.chart(area, `${short(name)}, ${meaning(name)}`, head, options, columns, told, height);
+    const chart = this.chart(area, `${short(name)}, ${meaning(name)}`, head, options, columns, describe, height);
     chart.name = name;
     chart.now = () => {
       const state = this.stated?.[name];
@@ -279,7 +279,7 @@ export class Charts {
   }
 
   levelChart() {
-    const told = (u, i) => (known(u.data[1][i]) ? `alarm level ${percent(Math.min(u.data[1][i], 1))}` : "");
+    const describe = (u, i) => (known(u.data[1][i]) ? `alarm level ${percent(Math.min(u.data[1][i], 1))}` : "");
     const alarm = (u) => drawing.inside(u, (ctx, { left, width }) => {
       const y = u.valToPos(1, "y", true);
       drawing.stroke(ctx, "--drift", 1, 1, [5, 4], [[left, y], [left + width, y]]);
@@ -298,7 +298,7 @@ export class Charts {
       y: { splits: () => [1e-2, 1], filter: (u, splits) => splits, values: (u, splits) => splits.map((x) => `${100 * x} %`) },
       alarm,
     };
-    this.chart(this.small, "Alarm level", [el("h3", null, "Alarm level"), el("span.soft.meaning", null, "100 % raises the alarm")], options, columns, told, SMALL);
+    this.chart(this.small, "Alarm level", [el("h3", null, "Alarm level"), el("span.soft.meaning", null, "100 % raises the alarm")], options, columns, describe, SMALL);
   }
 
   volumeChart() {
@@ -321,12 +321,12 @@ export class Charts {
       y: { space: 24, values: (u, splits) => splits.map((x) => (Number.isInteger(x) ? brief(x) : "")) },
       more: late ? [{ scale: "late", side: 1, size: RIGHT, space: 24, stroke: () => css("--soft"), grid: { show: false }, ticks: { show: false }, values: (u, splits) => splits.map((x) => (Number.isInteger(x) ? span(x) : "")) }] : [],
     };
-    const told = (u, i) => `${whole(u.data[1][i])} events ${unit()}${known(u.data[2][i]) ? `, labels take ${delay(u.data[2][i])}` : ""}`;
+    const describe = (u, i) => `${whole(u.data[1][i])} events ${unit()}${known(u.data[2][i]) ? `, labels take ${delay(u.data[2][i])}` : ""}`;
     const head = [el("h3", null, "Events"), late && el("span.soft", null, el("i.k-line.other"), "label delay")];
-    this.chart(this.strip, "Volume and label delay", head.filter(Boolean), options, columns, told, STRIP).zoomed = true;
+    this.chart(this.strip, "Volume and label delay", head.filter(Boolean), options, columns, describe, STRIP).zoomed = true;
   }
 
-  chart(area, title, head, own, columns, told, height) {
+  chart(area, title, head, own, columns, describe, height) {
     const readout = el("span.readout.num", { "aria-live": "polite" });
     const box = el("section.chart", { tabindex: 0, role: "group", "aria-label": `${title}, over time. Arrow keys read it, plus and minus zoom, 0 shows all.` }, el("header", null, ...head, readout));
     area.append(box);
@@ -351,7 +351,7 @@ export class Charts {
         draw: own.alarm ? [own.alarm] : [],
         setCursor: [(u) => {
           const i = u.cursor.idx;
-          const text = known(i) && u.cursor.left >= 0 ? told(u, i) : "";
+          const text = known(i) && u.cursor.left >= 0 ? describe(u, i) : "";
           const where = text && (this.axis === "time" ? clock(u.data[0][i], { exact: true }) : `event ${whole(u.data[0][i])}`);
           say(readout, text ? `${where}: ${text}` : "");
         }],

@@ -82,9 +82,8 @@ export class Arrivals {
 
   async list() {
     try {
-      const body = await api.rejected(this.monitor);
-      const rows = body.rejected ?? body.rows ?? [];
-      replace(this.rows, el("ul.rejected", null, rows.slice(0, 100).map((row) => el("li", null, shortened(typeof row === "string" ? row : JSON.stringify(row), 300)))));
+      const { rejected } = await api.rejected(this.monitor);
+      replace(this.rows, el("ul.rejected", null, rejected.map((row) => el("li", null, shortened(JSON.stringify(row), 300)))));
     } catch (error) {
       this.notice(`The rows could not be loaded: ${error.message}`, true);
     }
@@ -108,7 +107,7 @@ export class Settings {
     const classes = labels.slice(0, LISTED).join(", ") + (labels.length > LISTED ? ` and ${labels.length - LISTED} more` : "");
     const total = config.reference?.flat().reduce((a, b) => a + b, 0);
     const right = config.reference?.reduce((sum, row, i) => sum + row[i], 0);
-    const told = [
+    const rows = [
       ["False-alarm budget", config.budget ? `${config.budget}: one in ${whole(one.arl)} events while nothing changes, on average` : one.arl ? `one in ${whole(one.arl)} events while nothing changes, on average` : null],
       ["Classes", labels.length > 2 ? classes : `${classes}; ${shortened(config.positive ?? labels.at(-1), 40)} is positive`],
       ["Normal", total ? `a reference of ${whole(total)} events, ${(100 * right / total).toFixed(1)} % correct` : "the baseline it has learned"],
@@ -122,7 +121,7 @@ export class Settings {
       ["Alert if no events for", alerts.silent_after],
       ["Alert if labels are overdue by", alerts.labels_overdue],
     ];
-    replace(this.body, told.filter(([, value]) => value !== null && value !== undefined && value !== "")
+    replace(this.body, rows.filter(([, value]) => value !== null && value !== undefined && value !== "")
       .map(([name, value]) => el("tr", null, el("th", { scope: "row" }, name), el("td", null, printable(value)))));
   }
 }

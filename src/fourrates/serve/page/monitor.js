@@ -128,8 +128,8 @@ export class MonitorView {
     if (this.state.textContent !== state) replace(this.state, mark(isYoung(one) ? "waiting" : one.status), state);
     say(this.rest, rest && `: ${rest}`);
     document.title = `${state}: ${shortened(this.monitor, 40)}`;
-    const told = story(shown).join(" · ");
-    say(this.lead, told && told[0].toUpperCase() + told.slice(1));
+    const lead = story(shown).join(" · ");
+    say(this.lead, lead && lead[0].toUpperCase() + lead.slice(1));
     const last = seconds(one.last_event);
     const facts = [
       several(one.events, "event"),

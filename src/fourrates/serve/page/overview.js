@@ -88,8 +88,8 @@ export class Overview {
     const hourly = monitors.reduce((sum, one) => sum + (one.events_last_hour ?? 0), 0);
     const waiting = monitors.reduce((sum, one) => sum + (one.waiting ?? 0), 0);
     const young = monitors.filter(isYoung).length;
-    const told = [`${several(hourly, "event")} in the last hour`, waiting && `${several(waiting, "prediction")} awaiting labels`, young && `${several(young, "monitor")} too young to say`];
-    say(this.lead, monitors.length ? told.filter(Boolean).join(" · ") : "Create a monitor, then send labelled predictions.");
+    const phrases = [`${several(hourly, "event")} in the last hour`, waiting && `${several(waiting, "prediction")} awaiting labels`, young && `${several(young, "monitor")} too young to say`];
+    say(this.lead, monitors.length ? phrases.filter(Boolean).join(" · ") : "Create a monitor, then send labelled predictions.");
     document.title = drifted.length ? `(${drifted.length} drifted) fourrates` : "fourrates";
   }
 

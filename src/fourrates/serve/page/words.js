@@ -125,23 +125,23 @@ function recovered({ last_finding: last, segment: of }) {
 // The rest of the story, in short phrases.
 export function story(one) {
   const open = culprit(one);
-  const told = [];
+  const phrases = [];
   if (one.status === "drifted" && open) {
     const began = seconds(open.started_time);
-    told.push(`${began === null ? "" : `since about ${clock(began)}, `}found ${clock(seconds(open.time))}`, open.confirmed ? "confirmed" : "not yet confirmed");
+    phrases.push(`${began === null ? "" : `since about ${clock(began)}, `}found ${clock(seconds(open.time))}`, open.confirmed ? "confirmed" : "not yet confirmed");
     const overall = open.segment && one.open.find((other) => other.segment === null);
-    if (overall?.now[one.worst.rate]) told.push(`overall ${level(one.worst.rate, overall.now[one.worst.rate], overall.directions[one.worst.rate])}`);
+    if (overall?.now[one.worst.rate]) phrases.push(`overall ${level(one.worst.rate, overall.now[one.worst.rate], overall.directions[one.worst.rate])}`);
     const others = Object.keys(open.now).filter((name) => name !== one.worst.rate);
-    if (open.cost) told.push(open.cost.text);
-    if (others.length) told.push(level(others[0], open.now[others[0]], open.directions[others[0]]) + (others.length > 1 ? ` and ${several(others.length - 1, "rate")} more` : ""));
+    if (open.cost) phrases.push(open.cost.text);
+    if (others.length) phrases.push(level(others[0], open.now[others[0]], open.directions[others[0]]) + (others.length > 1 ? ` and ${several(others.length - 1, "rate")} more` : ""));
   }
-  if (one.drifted_segments) told.push(`${whole(one.drifted_segments)} of ${several(one.segments, "segment")} drifted`);
+  if (one.drifted_segments) phrases.push(`${whole(one.drifted_segments)} of ${several(one.segments, "segment")} drifted`);
   const last = one.last_finding;
   if (one.status === "stable" && last?.closes && sameSegment(last.segment, one.segment)) {
-    told.push(last.kind === "withdrawal" ? `a drift was withdrawn ${clock(seconds(last.time))}, because the events since the alarm do not support it`
+    phrases.push(last.kind === "withdrawal" ? `a drift was withdrawn ${clock(seconds(last.time))}, because the events since the alarm do not support it`
       : last.kind === "acceptance" ? `a new level was accepted as normal ${clock(seconds(last.time))}` : `a drift closed ${clock(seconds(last.time))}`);
   }
-  return told;
+  return phrases;
 }
 
 // Findings --------------------------------------------------------------------------------------------------
@@ -157,13 +157,13 @@ export function moves(finding) {
   const shares = () => `positives ${percent(finding.before.value)} → ${percent(finding.after.value)}`;
   if (finding.kind === "shift") return shares();
   if (finding.kind === "prediction_shift") return `predicted ${shares()}${finding.wait ? `; labels take about ${finding.wait}` : ""}`;
-  const told = finding.changes.slice(0, 2).map(({ rate: name, direction, before, after }) => {
+  const phrases = finding.changes.slice(0, 2).map(({ rate: name, direction, before, after }) => {
     if (!before || !after) return `${short(name)} ${direction === "down" ? "fell" : "rose"}`;
     if (ENDED.includes(finding.kind)) return `${short(name)} ${rate(after.value)}, was ${rate(before.value)}`;
     return `${short(name)} ${rate(before.value)} → ${rate(after.value)}`;
   });
-  const left = finding.changes.length - told.length;
-  return told.join("; ") + (left > 0 ? ` and ${several(left, "rate")} more` : "");
+  const left = finding.changes.length - phrases.length;
+  return phrases.join("; ") + (left > 0 ? ` and ${several(left, "rate")} more` : "");
 }
 
 export function clustering(factor, drifted) {

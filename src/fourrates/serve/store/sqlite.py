@@ -25,13 +25,10 @@ class SQLite(Store):
     def __init__(self, path: Path, *, owner: bool = True) -> None:
         super().__init__()
         self.path = path
-        self._held: IO[bytes] | None = None
+        self._held: IO[bytes] | None = _hold(path.with_suffix(".lock")) if owner else None
         self._opened: sqlite3.Connection | None = None
-        if owner:
-            self._held = _hold(path.with_suffix(".lock"))
         try:
-            handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)  # labels and ids are nobody else's business
-            os.close(handle)
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # labels and ids are nobody else's business
             self._opened = sqlite3.connect(
                 path, timeout=PATIENCE, isolation_level=None, check_same_thread=False, cached_statements=256
             )
