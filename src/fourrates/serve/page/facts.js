@@ -22,7 +22,7 @@ export class Classes {
   }
 
   show(one) {
-    const shares = Object.entries(one.mix ?? {});
+    const shares = Object.entries(one.mix);
     const most = Math.max(...shares.map(([, share]) => share), 0.01);
     const bar = (share) => {
       const fill = el("i");
@@ -35,9 +35,9 @@ export class Classes {
     const { shift } = one;
     const moved = shift && `Shifted: positives went from ${percent(shift.before.value)} to ${percent(shift.after.value)}. The classifier has not drifted, though its precisions move.`;
     say(this.shift, moved ?? (shares.length ? "No class-mix shift." : ""));
-    replace(this.clustering, Object.entries(one.rates ?? {}).sort(([a], [b]) => byOrder(a, b)).filter(([, state]) => state.dispersion !== null && state.dispersion !== undefined).slice(0, LISTED)
+    replace(this.clustering, Object.entries(one.rates).sort(([a], [b]) => byOrder(a, b)).filter(([, state]) => state.dispersion !== null).slice(0, LISTED)
       .map(([name, state]) => [el("dt", null, short(name)), el("dd", null, clustering(state.dispersion, one.status === "drifted"))]));
-    const counted = one.confusion?.flat().some((count) => count > 0);
+    const counted = one.confusion.flat().some((count) => count > 0);
     replace(this.counts, counted ? matrix("All events so far", one.confusion, one.labels) : el("p.soft", null, "None yet."));
   }
 }
@@ -55,7 +55,6 @@ const COUNTS = {
   unmatched: ["Unmatched labels", "never had a prediction. Are the ids the same on both sides?"],
   repeated_predictions: ["Repeated predictions", "ids sent again, counted once"],
   repeated_labels: ["Repeated labels", "ids sent again, counted once"],
-  repeated: ["Repeated", "sent again, counted once"],
   rejected: ["Rejected rows", "could not be used"],
 };
 const LOSSES = new Set(["expired", "displaced", "late_labels", "unmatched", "rejected"]);
@@ -71,13 +70,13 @@ export class Arrivals {
   }
 
   show(one) {
-    const counts = Object.entries(one.counts ?? {}).filter(([, count]) => count);
+    const counts = Object.entries(one.counts).filter(([, count]) => count);
     this.node.hidden = counts.length === 0; // pairs without ids; there is nothing to join
     replace(this.body, counts.map(([name, count]) => {
       const [title, why] = COUNTS[name] ?? [printable(name).replaceAll("_", " "), ""];
       return el("tr", null, el("th", { scope: "row" }, title), el("td", null, el(LOSSES.has(name) && count ? "b.num.caution" : "b.num", null, whole(count)), " ", el("span.soft", null, why)));
     }));
-    this.button.hidden = !one.counts?.rejected;
+    this.button.hidden = !one.counts.rejected;
   }
 
   async list() {
@@ -101,33 +100,26 @@ export class Settings {
   }
 
   show(one) {
-    const config = one.config ?? {};
-    const alerts = config.alerts ?? {};
-    const labels = (one.labels ?? config.labels ?? []).map((label) => shortened(label, 40));
+    const { config, config: { alerts } } = one;
+    const labels = one.labels.map((label) => shortened(label, 40));
     const classes = labels.slice(0, LISTED).join(", ") + (labels.length > LISTED ? ` and ${labels.length - LISTED} more` : "");
     const total = config.reference?.flat().reduce((a, b) => a + b, 0);
     const right = config.reference?.reduce((sum, row, i) => sum + row[i], 0);
     const rows = [
-      ["False-alarm budget", config.budget ? `${config.budget}: one in ${whole(one.arl)} events while nothing changes, on average` : one.arl ? `one in ${whole(one.arl)} events while nothing changes, on average` : null],
+      ["False-alarm budget", `${config.budget ? `${config.budget}: ` : ""}one in ${whole(one.arl)} events while nothing changes, on average`],
       ["Classes", labels.length > 2 ? classes : `${classes}; ${shortened(config.positive ?? labels.at(-1), 40)} is positive`],
       ["Normal", total ? `a reference of ${whole(total)} events, ${(100 * right / total).toFixed(1)} % correct` : "the baseline it has learned"],
       ["A drift stays open", "until it is withdrawn, the rates are back at normal, or somebody accepts the new level"],
-      ["Segments by", config.by?.length ? config.by.map((name) => shortened(name, 40)).join(", ") : "none"],
-      ["Labels may take", config.max_wait ?? "any time"],
-      ["A class-mix shift is", MIX[config.mix] ?? config.mix],
+      ["Segments by", config.by.length ? config.by.map((name) => shortened(name, 40)).join(", ") : "none"],
+      ["Labels may take", config.max_wait],
+      ["A class-mix shift is", MIX[config.mix]],
       ["Score threshold", config.threshold],
-      ["Alerts go to", alerts.channels?.length ? alerts.channels.map(channel).join(", ") : "nowhere: this page only"],
-      ["Warnings", alerts.warnings === undefined ? null : alerts.warnings ? "sent as alerts" : "shown here only"],
+      ["Alerts go to", alerts.channels.length ? alerts.channels.map((address) => shortened(address, 60)).join(", ") : "nowhere: this page only"],
+      ["Warnings", alerts.warnings ? "sent as alerts" : "shown here only"],
       ["Alert if no events for", alerts.silent_after],
       ["Alert if labels are overdue by", alerts.labels_overdue],
     ];
-    replace(this.body, rows.filter(([, value]) => value !== null && value !== undefined && value !== "")
+    replace(this.body, rows.filter(([, value]) => value !== null)
       .map(([name, value]) => el("tr", null, el("th", { scope: "row" }, name), el("td", null, printable(value)))));
   }
-}
-
-// The kind and the host of a channel; the rest may be a secret.
-function channel(address) {
-  const [, kind, host] = /^([\w+.-]+):\/\/(?:[^/@]*@)?([^/:?#]*)/.exec(address) ?? [null, "alert", ""];
-  return /^https?$/.test(kind) ? `${kind}://${shortened(host, 40)}/…` : `${kind}://…`;
 }
