@@ -322,7 +322,7 @@ def test_what_a_message_means_does_not_depend_on_its_neighbours():
 
 
 def test_the_place_in_a_topic_is_kept_and_goes_with_its_monitor(tmp_path):
-    from fourrates.serve.store.base import base
+    from fourrates.serve.store import base
 
     store = SQLite(tmp_path / "fourrates.db")
     monitor = store.add_monitor("fraud", "u", b"k" * 16).id

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -16,6 +15,7 @@ import msgspec
 
 from fourrates.alerts.payload import CLOSED, stable_id
 from fourrates.alerts.text import defused, minute, plain, rates_now, rates_then, segment_in_words, since
+from fourrates.serve.views import iso
 
 MOST = 100  # alerts in one notification
 LINES = 10  # of them in the text
@@ -214,8 +214,8 @@ def _alert(monitor: str, item: AlertItem, links: Links) -> dict[str, Any]:
         "status": item.status,
         "labels": {**segment, "alertname": NAMES.get(item.kind, item.kind), "monitor": monitor},
         "annotations": {"summary": _summary(monitor, item), **runbook},
-        "startsAt": _iso(item.starts),
-        "endsAt": "0001-01-01T00:00:00Z" if item.ends is None else _iso(item.ends),  # as Go writes a time that is none
+        "startsAt": iso(item.starts),
+        "endsAt": "0001-01-01T00:00:00Z" if item.ends is None else iso(item.ends),  # as Go writes a time that is none
         "generatorURL": where.get("look", ""),
         "fingerprint": item.fingerprint,
         "segment": item.segment,
@@ -223,7 +223,3 @@ def _alert(monitor: str, item: AlertItem, links: Links) -> dict[str, Any]:
         "findings": list(item.findings),
         "changes": (item.finding or {}).get("changes") or [],
     }
-
-
-def _iso(moment: float) -> str:
-    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="auto").replace("+00:00", "Z")
