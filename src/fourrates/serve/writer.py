@@ -342,7 +342,7 @@ class Writer:
         for job in run:
             events = range(first, first + job.batch.size)  # each row is an event if there are several requests
             pairs = zip(stored, outcome.findings, strict=True)
-            ids = [finding.id for finding, found in pairs if len(run) == 1 or row_of(found) in events]
+            ids = [saved.id for saved, finding in pairs if len(run) == 1 or row_of(finding) in events]
             self._note(job, commit, row.id, outcome.repeated, ids)
             first = events.stop
 
@@ -366,7 +366,8 @@ class Writer:
 
     def _mend(self) -> None:
         """Restore monitors whose last write failed; all of them, if another server has written meanwhile."""
-        epoch, is_new = self.store.epoch, self.store.epoch != self._epoch
+        epoch = self.store.epoch
+        is_new = epoch != self._epoch
         if is_new:
             self._saving = None
             self.registry.stale |= {live.row.id for live in self.registry.lives.values()}
