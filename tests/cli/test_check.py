@@ -87,6 +87,37 @@ def test_a_budget_that_expect_cannot_use(fourrates, words, why):
     assert why in ran.err
 
 
+def test_expect_names_a_fall_that_a_recall_cannot_have(fourrates):
+    ran = fourrates("expect", "--fall", 90, "--json")
+    assert ran.status == 0
+    assert [fall["rate"] for fall in json.loads(ran.out)["falls"]] == ["tnr"]
+    assert "tpr is 0.800 and cannot fall by 90 points" in ran.err
+    ran = fourrates("expect", "--fall", 95, "--fall", 99)
+    assert ran.status == 2
+    assert "tnr is 0.900 and cannot fall by 95 or 99 points" in ran.err
+    assert ran.err.splitlines()[-1] == "fourrates: no recall can fall by that many points"
+
+
+@pytest.mark.slow
+def test_check_by_segment_says_whose_events_its_delays_count(fourrates, tmp_path):
+    random = np.random.default_rng(1)
+    truth = random.integers(0, 2, 30_000)
+    pred = np.where(random.random(30_000) < 0.9, truth, 1 - truth)
+    times = np.datetime64("2026-01-01", "m") + np.arange(30_000)
+    segment = np.array(["a", "b", "c"])[(np.arange(30_000) % 6 > 0) * 1 + (np.arange(30_000) % 6 > 2)]
+    rows = zip(times, truth, pred, segment, strict=True)
+    path = tmp_path / "by.csv"
+    path.write_text("time,y_true,y_pred,country\n" + "".join(f"{t},{y},{p},{s}\n" for t, y, p, s in rows))
+    ran = fourrates("check", path, "--by", "country", "--budget", "20000")
+    told = "delays count events of the segment that falls, of which one of middling size has 10,000, 480 a day"
+    assert told in " ".join(ran.out.split())
+    assert "delays count" not in fourrates("check", path, "--budget", "20000").out
+    found = json.loads(fourrates("check", path, "--by", "country", "--budget", "20000", "--json").out)
+    assert found["per_day"] == pytest.approx(1_440, rel=1e-3)
+    for fall in found["falls"]:
+        assert fall["days"] == pytest.approx(fall["median"] / 480, rel=1e-3)
+
+
 @pytest.mark.parametrize("volume", ["40000", "many a day", "40000/fortnight", "0/day"])
 def test_a_volume_that_cannot_be(fourrates, volume):
     ran = fourrates("expect", "--volume", volume)

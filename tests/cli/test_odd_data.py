@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import fourrates as fr
+from fourrates import io
 
 SIZE = 3_000
 
@@ -96,6 +97,22 @@ def test_streams_one_after_the_other_are_in_order(fourrates, table):
     path = table(time=np.tile(table.sound["time"][: SIZE // 3], 3), model=np.repeat(["a", "b", "c"], SIZE // 3))
     assert remarks(fourrates("detect", path, "--by", "model")) == []
     assert len(remarks(fourrates("detect", path))) == 1
+
+
+def test_a_segment_that_goes_back_in_time_is_noticed_wherever_its_rows_are_cut():
+    times = np.datetime64("2026-01-01T00:00", "us") + np.arange(6)
+    frame = {"y_true": [0, 1] * 3, "y_pred": [0, 1] * 3, "time": times, "who": list("abcabc")}
+    frame["time"][4] = times[0]  # after b's time in row 2
+    whole = io.read(frame, columns=io.Columns(by="who"))
+    parts = [{name: column[at : at + 2] for name, column in frame.items()} for at in (0, 2, 4)]
+    cut = io.read(frame, columns=io.Columns(by="who"))
+    for _ in whole:
+        pass
+    for table in [table for part in parts for table in io.read(part).tables()]:
+        for _ in cut.batch(table):
+            pass
+    assert whole.warnings.backwards == cut.warnings.backwards == 1
+    assert whole.warnings.largest_step == cut.warnings.largest_step == np.timedelta64(1, "us")
 
 
 def test_a_threshold_that_nothing_passes_or_everything_is_noticed(fourrates, table):

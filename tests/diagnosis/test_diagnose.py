@@ -163,7 +163,8 @@ def test_times_that_run_backwards_are_counted_within_their_stream():
     frame["time"][5_000] -= np.timedelta64(3, "h")
     found = diagnosed(frame)
     assert found.clock.backwards == 1
-    assert "1 events are earlier than the one before, by up to 3 hours" in problems(frame)
+    assert found.clock.largest_step == np.timedelta64(3 * 3_600_000 - 43_200, "ms")
+    assert "times run backwards once, in frame, row 5,001 (" in problems(frame)
     # One model after the other: the clock begins again, but not within a model.
     both = {name: np.concatenate([column, column]) for name, column in stream(10_000).items()}
     assert diagnosed(both).clock.backwards == 1
@@ -175,7 +176,7 @@ def test_one_class_only_is_said():
     frame = stream(1_000)
     frame["y_true"][:] = 0
     found = diagnosed(frame, points=[20])
-    assert "one class only, every true label is 0" in " | ".join(found.problems)
+    assert "every true label is 0, so nothing is known of the other classes" in " | ".join(found.problems)
     assert found.falls == ()
 
 
@@ -183,12 +184,12 @@ def test_a_threshold_that_no_score_reaches_is_said():
     frame = stream(1_000)
     frame["score"] = np.linspace(0, 0.43, 1_000)
     del frame["y_pred"]
-    assert "no score reaches the threshold 0.5: the highest is 0.43" in problems(frame)
+    assert "no score reaches the threshold 0.5, the highest is 0.43" in problems(frame)
     assert "every score reaches the threshold -1" in problems(frame, threshold=-1)
     assert "threshold" not in problems(frame, threshold=0.2)
     frame = stream(1_000)
     frame["y_pred"][:] = 1
-    assert "the prediction is always 1" in problems(frame)
+    assert "every prediction is 1" in problems(frame)
 
 
 def test_rows_without_a_label_are_counted():
@@ -196,7 +197,7 @@ def test_rows_without_a_label_are_counted():
     frame["y_true"] = [None if i % 4 == 0 else int(y) for i, y in enumerate(frame["y_true"])]
     found = diagnosed(frame)
     assert (found.events, found.rows, dict(found.lacking)) == (750, 1_000, {"y_true": 250})
-    assert "250 of 1,000 rows have nothing in column 'y_true'" in problems(frame)
+    assert "250 of 1,000 rows skipped: no label" in problems(frame)
     with pytest.raises(InputError, match="no row has both"):
         diagnosed({"y_true": [None] * 10, "y_pred": [1] * 10}, labels=(0, 1))
 
@@ -210,8 +211,9 @@ def test_larger_falls_are_found_sooner_and_correlation_costs_its_share():
         assert len(delays) == 4
         assert delays == sorted(delays, reverse=True)
     fall = found.falls[-1]
-    assert found.delay(fall)[0] == f"{fall.median:,.0f} events"
-    assert found.delay(fall)[1].endswith(("minutes", "hours"))
+    row = found.table()[1][-1]
+    assert row[2] == f"{fall.median:,.0f} events"
+    assert row[3].endswith(("minutes", "hours"))
     random = np.random.default_rng(6)
     wrong = np.repeat(random.random(6_000) < 0.1, 10)
     clumped = fr.diagnose((frame["y_true"], frame["y_true"] ^ wrong), arl=100_000, points=[20])

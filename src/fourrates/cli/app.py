@@ -1,7 +1,8 @@
 """The command line, all commands, with one form for every error.
 
 Exit status: 0 for success; 1 for a drift with ``--fail-on drift``; 2 for invalid input or options, with one line of
-explanation; 3 for a defect of ours, with a file to send us; 4 for undelivered alerts of ``watch``; 130 after Ctrl-C.
+explanation; 3 for a defect of ours, with a file to send us; 4 for undelivered alerts of ``watch``; 130 after Ctrl-C;
+141 if the reader of the output stopped early, as a shell reports it of a program that SIGPIPE ends.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 import click
 
 import fourrates
-from fourrates.cli import DEFECT, INTERRUPTED, REFUSED
+from fourrates.cli import DEFECT, INTERRUPTED, REFUSED, UNREAD
 from fourrates.cli.commands import SETTINGS, Commands, help_of
 from fourrates.cli.errors import Stopped
 from fourrates.escaping import printable
@@ -64,8 +65,11 @@ def run(arguments: Sequence[str]) -> int:
         return _say(str(stopped), INTERRUPTED)
     except (KeyboardInterrupt, click.Abort):  # click turns the first into the second
         return _say("interrupted", INTERRUPTED)
-    except (BrokenPipeError, SystemExit) as end:  # so do click and rich here; click too, once a shell has its words
-        return 0 if getattr(end, "code", 1) == 0 else _say("the pipe that took the output was closed")
+    except (BrokenPipeError, SystemExit) as end:  # click and rich turn the first into the second, with status 1
+        if getattr(end, "code", 1) == 0:  # a shell has its words to complete
+            return 0
+        _discard_output()
+        return UNREAD  # and quietly: `head` has what it wanted
     except MemoryError:
         return _say("out of memory")
     except InputError as error:
@@ -93,14 +97,18 @@ def _refusal(error: Exception) -> str | None:
 
 
 def _say(message: str, status: int = REFUSED) -> int:
-    """Print an error in one line, and make sure that nothing more is written."""
+    """Print an error in one line, and make sure that no result follows it."""
     line = printable(" ".join(message.split()))
     with suppress(OSError):
         print(f"fourrates: {line}", file=sys.stderr, flush=True)
-    # A closed pipe or a full disk would fail again at exit on the rest of the buffer.
+    _discard_output()
+    return status
+
+
+def _discard_output() -> None:
+    """Drop the rest of the output, as a closed pipe or a full disk would fail again at exit."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return status
 
 
 def _defect(error: Exception, arguments: Sequence[str]) -> int:

@@ -8,7 +8,7 @@ from fourrates.cli import options as opt
 from fourrates.cli import output
 from fourrates.cli.commands import command, gathered
 from fourrates.cli.errors import Stopped, checked
-from fourrates.cli.expect import fall_table
+from fourrates.cli.expect import print_falls
 from fourrates.escaping import printable
 
 data = gathered(opt.Data, "data", opt.columns, opt.by, opt.late, opt.class_names)
@@ -62,4 +62,4 @@ def check(files: tuple[str, ...], data: opt.Data, arl: str | None, json: bool) -
     for line in found.lines():
         print(output.wrapped(printable(line), sys.stdout))
     if found.falls:
-        output.console().print(fall_table(found.falls, found.per_second))
+        print_falls(found.falls, found.segment_per_second)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -10,13 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fourrates.budget.falls import Fall, falls
+from fourrates.budget.falls import POINTS, Fall, falls
+from fourrates.budget.words import UNITS, rate_between
 from fourrates.detectors import FourRates
-from fourrates.diagnosis.order import Clock
 from fourrates.diagnosis.repeats import Ids, Rows
 from fourrates.diagnosis.result import Clocked, Diagnosis, Repeats
 from fourrates.events.batch import Table
-from fourrates.events.columns import numbers
+from fourrates.events.columns import numbers, pick
 from fourrates.events.door import By
 from fourrates.frames import PeekedBatches, make, open_events, reusable, times_of
 from fourrates.io import Batch, Columns, Events, InputError
@@ -28,8 +29,9 @@ from fourrates.watch.dispersion import dispersions
 
 __all__ = ["Clocked", "Diagnosis", "Repeats", "diagnose"]
 
-POINTS = (2.0, 5.0, 10.0, 20.0)
 CLASSES = 10  # whose falls are simulated, the most frequent ones
+MOST_DAYS = 40_000  # whose events are counted
+JOINING = ("unmatched", "delays")  # data problems that are listed among the choices
 
 
 def diagnose(
@@ -66,7 +68,7 @@ def diagnose(
     arl, budget : optional
         As for :func:`~fourrates.detect`.
     points : sequence of float
-        Falls of a recall, in points, whose delays are estimated.
+        Falls of a recall, in points, whose delays are estimated; larger ones than the recall are left out.
     labels_from, order : optional
         A second source with the true labels, joined by id, as for :func:`~fourrates.detect`.
 
@@ -102,27 +104,35 @@ def diagnose(
     drifts = 0
     for batch in begun:
         drifts += sum(finding.kind == "drift" for finding in watch.update(batch, events.keys))
-    warned = events.data_warnings()
-    said += [warned[topic] for topic in ("unmatched", "delays") if topic in warned]
+    warnings = events.data_warnings()
+    said += [warnings.pop(topic) for topic in JOINING if topic in warnings]
     dispersion = dispersions(watch)
+    sizes = np.sort(watch.segments.progress(np.arange(len(watch.segments)))[0])
+    scores = (events.warnings.lowest, events.warnings.highest)
     return Diagnosis(
         events=watch.events,
         rows=events.rows,
         lacking=MappingProxyType(dict(events.lacking)),
-        streams=None if events.columns.by is None else len(watch.segments),
+        streams=None if events.columns.by is None else sizes.size,
         labels=tuple(events.labels.values),
         confusion=tuple(tuple(row) for row in look.counts.tolist()),
-        clock=_clocked(look.clock, events.utc),
+        clock=_clocked(watch, look, events),
         dispersion=MappingProxyType(dispersion),
         season=season,
-        repeats=_repeats(look),
-        scores=look.scores,
+        repeats=Repeats(
+            look.ids.repeated if look.has_ids else None,
+            look.ids.is_estimate,
+            look.rows.repeated,
+            look.rows.twice_each,
+        ),
+        scores=scores if np.isfinite(scores).all() else None,
         threshold=None if events.columns.score is None else events.threshold,
         arl=float(detector.parameters["arl"]),
         drifts=drifts,
         falls=tuple(_falls(detector, look.counts, dispersion, points)),
         said=tuple(said),
-        labelled_otherwise=warned.get("labelled"),
+        warnings=MappingProxyType(warnings),
+        middling=None if events.columns.by is None else int(sizes[sizes.size // 2]),
     )
 
 
@@ -143,72 +153,82 @@ class _Look:
 
     def __init__(self, events: Events) -> None:
         self._events = events
-        self.clock, self.rows, self.ids = Clock(), Rows(), Ids()
+        self.rows, self.ids = Rows(), Ids()
         self.has_ids = False
-        self.scores: tuple[float, float] | None = None
+        self.days: Counter[int] = Counter()  # events of each
+        self.unknown = 0  # events without a time
         self.counts: npt.NDArray[np.int64] = np.zeros((0, 0), np.int64)
 
     def batches(self) -> Iterator[Batch]:
         """The batches, each examined before it is passed on; those with late labels have lost their tables."""
         if isinstance(self._events, Joined):
             for batch in self._events:
-                self._take(None, batch)
+                self._examine(None, batch)
                 yield batch
             return
         for table in self._events.tables():
             for batch in self._events.batch(table):
-                self._take(table, batch)
+                self._examine(table, batch)
                 yield batch
 
-    def _take(self, table: Table | None, batch: Batch) -> None:
-        columns, classes = self._events.columns, len(self._events.labels.values)
+    def _examine(self, table: Table | None, batch: Batch) -> None:
+        classes = len(self._events.labels.values)
         if not self.counts.size:  # the classes are known by now
             self.counts = np.zeros((classes, classes), np.int64)
         cells = batch.truths.astype(np.int64) * classes + batch.preds
         self.counts += np.bincount(cells, minlength=classes**2).reshape(classes, classes)
-        told_apart: list[npt.NDArray[Any]] = [cells]
+        identifying: list[npt.NDArray[Any]] = [cells]
         if batch.keys is not None:
-            told_apart.append(batch.keys)
+            identifying.append(batch.keys)
         if batch.times is not None:
-            self.clock.take(batch.times, batch.keys)
-            told_apart.append(batch.times)
+            self._count_days(batch.times)
+            identifying.append(batch.times)
         if table is not None:
-            told_apart += self._of_table(table, batch, columns)
-        self.rows.take(*told_apart)
+            identifying += self._of_table(table, batch)
+        self.rows.take(*identifying)
 
-    def _of_table(self, table: Table, batch: Batch, columns: Columns) -> list[npt.NDArray[Any]]:
-        """Take ids and scores, which only a table has; returns the scores."""
-        kept, scored = np.searchsorted(table.rows, batch.rows), []
-        if columns.score is not None:
-            scores = numbers(table.data[columns.score])[0][kept]
-            scored.append(scores)
-            low, high = float(scores.min()), float(scores.max())
-            self.scores = (low, high) if self.scores is None else (min(self.scores[0], low), max(self.scores[1], high))
+    def _count_days(self, times: npt.NDArray[np.datetime64]) -> None:
+        known = times[~np.isnat(times)]
+        self.unknown += times.size - known.size
+        days, counts = np.unique(known.astype("M8[D]").astype(np.int64), return_counts=True)
+        for day, count in zip(days.tolist(), counts.tolist(), strict=True):
+            if day in self.days or len(self.days) < MOST_DAYS:
+                self.days[day] += count
+
+    def _of_table(self, table: Table, batch: Batch) -> list[npt.NDArray[Any]]:
+        """Count ids, which only a table has; returns its scores."""
+        kept, columns = np.searchsorted(table.rows, batch.rows), self._events.columns
         if columns.id is not None:
-            column = table.data[columns.id]
             self.has_ids = True
-            self.ids.take([column[at] for at in kept] if isinstance(column, list) else column.take(kept))
-        return scored
+            self.ids.take(pick(table.data[columns.id], kept))
+        return [] if columns.score is None else [numbers(table.data[columns.score])[0][kept]]
 
 
-def _clocked(clock: Clock, utc: bool) -> Clocked | None:
-    if clock.first is None or clock.last is None:
+def _clocked(watch: Watch, look: _Look, events: Events) -> Clocked | None:
+    first, last = watch.first_time, watch.last_time
+    if first is None or last is None:
         return None
+    rate = rate_between(watch.events - look.unknown, first, last)
     return Clocked(
-        np.datetime64(clock.first, "us"),
-        np.datetime64(clock.last, "us"),
-        utc,
-        None if clock.rate is None else 86_400 * clock.rate,
-        clock.days(),
-        clock.unknown,
-        clock.backwards,
-        np.timedelta64(clock.largest_step, "us"),
+        first,
+        last,
+        events.utc,
+        None if rate is None else UNITS["day"] * rate,
+        _days(look.days),
+        look.unknown,
+        events.warnings.backwards,
+        events.warnings.largest_step,
     )
 
 
-def _repeats(look: _Look) -> Repeats:
-    ids = look.ids.repeated if look.has_ids else None
-    return Repeats(ids, look.ids.is_estimate, look.rows.repeated, look.rows.twice_each)
+def _days(counts: Counter[int]) -> tuple[int, int, int] | None:
+    """Events of a quiet day, of a middling and of a busy one (a tenth are beyond); whole days only, at least 3."""
+    first, last = min(counts), max(counts)
+    inside = [counts[day] for day in range(first + 1, last)] if last - first <= MOST_DAYS else []
+    if len(inside) < 3:
+        return None
+    low, middle, high = np.quantile(inside, [0.1, 0.5, 0.9]).round().astype(int).tolist()
+    return low, middle, high
 
 
 def _falls(

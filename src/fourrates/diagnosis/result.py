@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from fourrates.budget.words import UNITS, duration
 from fourrates.detectors.seasons import Season
 from fourrates.escaping import printable, shortened
 from fourrates.watch.dispersion import in_words
+from fourrates.watch.now import several
 
 Matrix = tuple[tuple[int, ...], ...]
 FEW = 30  # events of a class, below which its recall is unknown
@@ -68,8 +69,8 @@ class Diagnosis:
     drifts: int
     falls: tuple[Fall, ...]  #: how soon falls of each size would be found
     said: tuple[str, ...]  #: the automatic choices, in sentences
-    #: a sentence, if the labels disagree with the probabilities they were drawn with
-    labelled_otherwise: str | None = None
+    warnings: Mapping[str, str]  #: problems of the data by topic, in sentences, as `detect` reports them
+    middling: int | None = None  #: events of a segment of middling size, if a column defines segments
 
     # The stream ----------------------------------------------------------------------------------------------
 
@@ -77,6 +78,13 @@ class Diagnosis:
     def per_second(self) -> float | None:
         """Events per second, if known."""
         return None if self.clock is None or self.clock.per_day is None else self.clock.per_day / UNITS["day"]
+
+    @property
+    def segment_per_second(self) -> float | None:
+        """Events per second in a segment of middling size, or in the whole stream; delays of falls count these."""
+        if self.per_second is None or self.middling is None:
+            return self.per_second
+        return self.per_second * self.middling / max(self.events, 1)
 
     @property
     def alarms_a_month(self) -> float | None:
@@ -87,7 +95,7 @@ class Diagnosis:
         """The number of events, their span, and events a day."""
         text = f"{self.events:,} events"
         if self.streams is not None:
-            text += f" of {self.streams:,} stream{'' if self.streams == 1 else 's'}"
+            text += f" of {several(self.streams, 'segment')}"
         clock = self.clock
         if clock is None:
             return text + ", without times"
@@ -118,100 +126,71 @@ class Diagnosis:
         every = duration(self.arl / self.per_second)
         return f"{text}, which here is {_number(self.alarms_a_month)} a month: one in {every}"
 
-    # Warnings ------------------------------------------------------------------------------------------------
-
     @property
     def problems(self) -> tuple[str, ...]:
         """Threats to the assumptions behind a budget, a sentence each, the most important first."""
+        warnings = dict(self.warnings)
+        drawn = warnings.pop("labelled", None)
         part = "hour" if self.season == "day" else "weekday"
-        season = self.season and f"errors follow the {self.season}: keep a normal by {part} (season)"
-        asides = (self.labelled_otherwise, in_words(self.dispersion, self.drifts > 0), season)
-        drawn, clustered, seasonal = ([] if aside is None else [aside] for aside in asides)
-        return (*drawn, *self._of_labels(), *self._of_repeats(), *self._of_order(), *clustered, *seasonal)
+        found = (
+            drawn,
+            *warnings.values(),
+            self._scarce(),
+            *self._repeated(),
+            f"{self.clock.unknown:,} events have no time" if self.clock is not None and self.clock.unknown else None,
+            in_words(self.dispersion, self.drifts > 0),
+            self.season and f"errors follow the {self.season}: keep a normal by {part} (season)",
+        )
+        return tuple(problem for problem in found if problem is not None)
 
-    def _of_labels(self) -> list[str]:
-        found = []
-        counts = np.array(self.confusion)
-        names = [shortened(str(label), 40) for label in self.labels]
-        for column, missing in self.lacking.items():
-            found.append(
-                f"{missing:,} of {self.rows:,} rows have nothing in column {shortened(column, 40)!r}: left out"
-            )
-        there = counts.sum(1) > 0
-        if there.sum() == 1:
-            only = names[int(there.argmax())]
-            found.append(f"one class only, every true label is {only}, so the others are unknown")
-        elif scarce := [f"{names[i]} ({int(counts[i].sum())})" for i in np.flatnonzero(counts.sum(1) < FEW)]:
-            found.append(f"hardly any events of {', '.join(scarce)}: their recalls are not yet known")
-        guessed = counts.sum(0) > 0
-        if guessed.sum() == 1:
-            found.append(self._one_prediction(int(guessed.argmax()), names))
-        return found
+    def _scarce(self) -> str | None:
+        counts = np.array(self.confusion).sum(1)
+        if "truth" in self.warnings or not (counts < FEW).any():
+            return None
+        scarce = [f"{shortened(str(self.labels[i]), 40)} ({counts[i]})" for i in np.flatnonzero(counts < FEW)]
+        return f"hardly any events of {', '.join(scarce)}: their recalls are not yet known"
 
-    def _one_prediction(self, place: int, names: list[str]) -> str:
-        if self.scores is not None and self.threshold is not None:
-            side, which = ("no score reaches", "highest") if place == 0 else ("every score reaches", "lowest")
-            end = self.scores[1 if place == 0 else 0]
-            return (
-                f"{side} the threshold {self.threshold:g}: the {which} is {end:g}, so the prediction is always the same"
-            )
-        return f"the prediction is always {names[place]}"
-
-    def _of_repeats(self) -> list[str]:
-        found, repeats = [], self.repeats
+    def _repeated(self) -> Iterator[str]:
+        repeats = self.repeats
         if repeats.ids:
             about = "about " if repeats.estimated else ""
-            found.append(f"{about}{repeats.ids:,} events have an id that was there before: leave duplicates out")
+            yield f"{about}{repeats.ids:,} events have an id that was there before: leave duplicates out"
         if repeats.twice_each:
-            found.append("every event is there twice in a row: leave one of each out")
+            yield "every event is there twice in a row: leave one of each out"
         elif repeats.rows and not repeats.ids:
             share = repeats.rows / max(self.events, 1)
-            found.append(f"{repeats.rows:,} rows ({share:.1%}) are like the row before: duplicates?")
-        return found
-
-    def _of_order(self) -> list[str]:
-        if self.clock is None:
-            return []
-        found = []
-        if self.clock.backwards:
-            step = duration(float(self.clock.largest_step / np.timedelta64(1, "s")))
-            found.append(
-                f"times run backwards: {self.clock.backwards:,} events are earlier than the one before, by up to {step}"
-                "; sort them by time"
-            )
-        if self.clock.unknown:
-            found.append(f"{self.clock.unknown:,} events have no time")
-        return found
-
-    # In full --------------------------------------------------------------------------------------------------
+            yield f"{repeats.rows:,} rows ({share:.1%}) are like the row before: duplicates?"
 
     def lines(self) -> list[str]:
         """All but the table of falls, in lines of text."""
         problems = [f"  - {problem}" for problem in self.problems]
-        found = f"{self.drifts:,} drift{'' if self.drifts == 1 else 's'}"
-        drifts = f"{found} in this data: the figures here average over them, run `detect`"
+        drifts = f"{several(self.drifts, 'drift')} in this data: the figures here average over them, run `detect`"
         return [
             self.headline(),
             self.classes(),
             *(["to look at:", *problems] if problems else ["nothing here breaks what a budget assumes"]),
             *([drifts] if self.drifts else []),
             self.budget(),
+            *([] if self.middling is None or not self.falls else [self._whose_events()]),
         ]
 
-    def __str__(self) -> str:
-        rows = [["a fall of", "", "is found after", *([] if self.per_second is None else ["that is"])]]
-        rows += [[fall.rate, f"{fall.before:.3f} -> {fall.after:.3f}", *self.delay(fall)] for fall in self.falls]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        table = ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-        return "\n".join(map(printable, (*self.lines(), *(map(str.rstrip, table) if self.falls else []), *self.said)))
+    def _whose_events(self) -> str:
+        volume = "" if self.segment_per_second is None else f", {_number(self.segment_per_second * UNITS['day'])} a day"
+        return (
+            f"each segment is watched alone: delays count events of the segment that falls, of which one of middling "
+            f"size has {self.middling:,}{volume}"
+        )
 
-    def delay(self, fall: Fall) -> list[str]:
-        """How soon a fall would be found, in events, and in time if known."""
-        beyond, events = ("more than ", fall.horizon) if fall.median is None else ("", fall.median)
-        told = [f"{beyond}{events:,.0f} events"]
-        if self.per_second is not None:
-            told.append(beyond + duration(events / self.per_second))
-        return [*told[:-1], f"{told[-1]}, no sooner than a false alarm"] if fall.lost else told
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """The falls, a row each, under their titles."""
+        return fall_table(self.falls, self.segment_per_second)
+
+    def __str__(self) -> str:
+        titles, rows = self.table()
+        widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
+        table = ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in (titles, *rows) if rows]
+        text = "\n".join(map(printable, (*self.lines(), *table, *self.said)))
+        return text.replace("→", "->").replace("±", "+-")  # what any terminal can show
 
     def __repr__(self) -> str:
         return f"<Diagnosis: {self.headline()}; {len(self.problems)} to look at>"
@@ -219,6 +198,7 @@ class Diagnosis:
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values for JSON."""
         clock = self.clock
+        per_day = None if self.segment_per_second is None else self.segment_per_second * UNITS["day"]
         times = (
             {}
             if clock is None
@@ -236,7 +216,7 @@ class Diagnosis:
             **{
                 name: getattr(self, name) for name in ("events", "rows", "threshold", "arl", "alarms_a_month", "drifts")
             },
-            **({} if self.streams is None else {"streams": self.streams}),
+            **({} if self.streams is None else {"streams": self.streams, "events_of_middling": self.middling}),
             **{name: list(getattr(self, name)) for name in ("labels", "problems", "said")},
             **times,
             "lacking": dict(self.lacking),
@@ -247,7 +227,7 @@ class Diagnosis:
             "repeated_rows": self.repeats.rows,
             "every_event_twice": self.repeats.twice_each,
             "scores": None if self.scores is None else [plain.finite(score) for score in self.scores],
-            "falls": [fall.to_dict(None if clock is None else clock.per_day) for fall in self.falls],
+            "falls": [fall.to_dict(per_day) for fall in self.falls],
         }
 
     def _repr_html_(self) -> str:
@@ -255,13 +235,28 @@ class Diagnosis:
         from fourrates.report.notebook import page_part, table, text
 
         head, *lines = self.lines()
-        titles = ["rate", "a fall", "is found after, median", *([] if self.per_second is None else ["that is"])]
-        rows = [
-            [text(fall.rate), f"{fall.before:.3f} → {fall.after:.3f}", *map(text, self.delay(fall))]
-            for fall in self.falls
-        ]
-        parts = [f"<div>{text(line)}</div>" for line in lines]
-        return page_part(head, [*parts, *([table(titles, rows)] if rows else [])], self.said)
+        titles, rows = self.table()
+        falls = [table(titles, [[*map(text, row)] for row in rows])] if rows else []
+        return page_part(head, [*(f"<div>{text(line)}</div>" for line in lines), *falls], self.said)
+
+
+def fall_table(falls: Sequence[Fall], per_second: float | None) -> tuple[list[str], list[list[str]]]:
+    """Titles and rows, with the delay of each fall in events and, if the volume is known, in time."""
+    titles = ["rate", "from → to", "found after, median", *([] if per_second is None else ["that is"]), "found within"]
+    rows = []
+    for fall in falls:
+        beyond, events = ("more than ", fall.horizon) if fall.median is None else ("", fall.median)
+        share = f"{fall.found:.0%} ± {fall.standard_error:.0%} in {fall.horizon:,}" if fall.streams else "not simulated"
+        rows.append(
+            [
+                fall.rate,
+                f"{fall.before:.3f} → {fall.after:.3f}",
+                f"{beyond}{events:,.0f} events",
+                *([] if per_second is None else [beyond + duration(events / per_second)]),
+                "no sooner than a false alarm" if fall.lost else share,
+            ]
+        )
+    return titles, rows
 
 
 def _number(value: float) -> str:

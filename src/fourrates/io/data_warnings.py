@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fourrates.events.door import Reading
     from fourrates.labels import Labels
 
+NEVER = np.iinfo(np.int64).min  # before any time
 DEVIATIONS = 3.5  # of the number of labels from the expected one
 
 
@@ -28,19 +29,20 @@ class DataWarnings:
         self.unlabelled = 0  # rows that were skipped because the true label was missing
         self._decimal_comma: str | None = None
         self._drawn = np.zeros((4, 2))  # by prediction, labelled, expected, their variance, all rows
-        self._lowest, self._highest = np.inf, -np.inf
+        self.lowest, self.highest = np.inf, -np.inf  # score
         self._unseen: tuple[set[int], set[int]] | None = None  # true and predicted classes not seen yet
-        self._backwards = 0
-        self._first_step: str | None = None
-        self._latest: np.datetime64 | None = None
+        self.backwards = 0  # times that are earlier than the one before them in their segment
+        self.largest_step = np.timedelta64(0, "us")  # back
+        self._first_step = ""
+        self._latest = np.empty(0, np.int64)  # time of each segment
 
     def add_scores(self, scores: npt.NDArray[np.float64], with_comma: str | None) -> None:
         """Note scores; `with_comma` is the first one written with a decimal comma."""
         self._decimal_comma = self._decimal_comma or with_comma
         known = scores[np.isfinite(scores)]
         if known.size:
-            self._lowest = min(self._lowest, float(known.min()))
-            self._highest = max(self._highest, float(known.max()))
+            self.lowest = min(self.lowest, float(known.min()))
+            self.highest = max(self.highest, float(known.max()))
 
     def add_drawn(self, reading: Reading) -> None:
         """Count labelled rows, and how many the sampling probabilities let expect."""
@@ -80,32 +82,32 @@ class DataWarnings:
             self._note_order(batch, batch.times)
 
     def _note_order(self, batch: Batch, times: npt.NDArray[np.datetime64]) -> None:
-        """Count backward steps in time, within each segment if there are many."""
-        known = ~np.isnat(times)
-        rows, keys = batch.rows, batch.keys
-        if not known.all():
-            times, rows, keys = times[known], rows[known], None if keys is None else keys[known]
-        if not times.size:
+        """Count backward steps in time within each segment."""
+        known = np.flatnonzero(~np.isnat(times))
+        if not known.size:
             return
-        back = times[1:] < times[:-1]
-        if keys is not None and back.any():  # one segment after the other is in order
-            order = np.argsort(keys, kind="stable")
-            times, rows, keys = times[order], rows[order], keys[order]
-            back = (times[1:] < times[:-1]) & (keys[1:] == keys[:-1])
-        steps = np.flatnonzero(back).tolist()
-        if keys is None:
-            if self._latest is not None and times[0] < self._latest:
-                self._step(batch.source, int(rows[0]), times[0], self._latest)
-            self._latest = times[-1]
-        for at in steps[:1]:
-            self._step(batch.source, int(rows[at + 1]), times[at + 1], times[at])
-        self._backwards += len(steps[1:])
-
-    def _step(self, source: str, row: int, time: Any, before: Any) -> None:
-        self._backwards += 1
-        if self._first_step is None:
-            later, earlier = (str(moment.astype("M8[s]")).replace("T", " ") for moment in (before, time))
-            self._first_step = f"{source}, row {row:,} ({earlier} after {later})"
+        micros = times[known].astype("M8[us]").astype(np.int64)
+        keys = np.zeros(known.size, np.int64) if batch.keys is None else batch.keys[known]
+        more = max(int(keys.max()) + 1 - self._latest.size, 0)
+        self._latest = np.append(self._latest, np.full(more, NEVER))
+        if micros[0] >= self._latest.max() and (micros[1:] >= micros[:-1]).all():
+            self._latest[keys] = micros  # of several times of a segment the last one is kept
+            return
+        order = np.argsort(keys, kind="stable")
+        known, micros, keys = known[order], micros[order], keys[order]
+        begins = np.append(True, keys[1:] != keys[:-1])
+        before = np.where(begins, self._latest[keys], np.append(NEVER, micros[:-1]))
+        self._latest[keys] = micros
+        back = np.flatnonzero(micros < before)
+        if not back.size:
+            return
+        if not self.backwards:
+            first = back[known[back].argmin()]
+            step = np.array([micros[first], before[first]]).astype("M8[us]").astype("M8[s]")
+            earlier, later = (str(time).replace("T", " ") for time in step)
+            self._first_step = f"{batch.source}, row {int(batch.rows[known[first]]):,} ({earlier} after {later})"
+        self.backwards += back.size
+        self.largest_step = max(self.largest_step, np.timedelta64(int((before - micros)[back].max()), "us"))
 
     def sentences(self, labels: Labels, threshold: float | None) -> dict[str, str]:
         """A sentence for each warning, by topic; `threshold` is None without scores."""
@@ -113,8 +115,8 @@ class DataWarnings:
         if self._decimal_comma is not None:
             number = self._decimal_comma.replace(",", ".")
             warnings["comma"] = f"scores have a decimal comma: {self._decimal_comma!r} is read as {number}"
-        if self._backwards:
-            times = "once, in" if self._backwards == 1 else f"{self._backwards:,} times, first in"
+        if self.backwards:
+            times = "once, in" if self.backwards == 1 else f"{self.backwards:,} times, first in"
             warnings["order"] = (
                 f"times run backwards {times} {self._first_step}. Events are taken in the order of the rows; sort them "
                 f"by time if they happened in another"
@@ -135,10 +137,10 @@ class DataWarnings:
     def _one_prediction(self, only: Any, threshold: float | None) -> str:
         if threshold is None:
             return f"every prediction is {only!r}; is this the right column (--pred)?"
-        if self._highest < threshold:
-            reached = f"no score reaches the threshold {threshold:g}, the highest is {self._highest:g}"
+        if self.highest < threshold:
+            reached = f"no score reaches the threshold {threshold:g}, the highest is {self.highest:g}"
         else:
-            reached = f"every score reaches the threshold {threshold:g}, the lowest is {self._lowest:g}"
+            reached = f"every score reaches the threshold {threshold:g}, the lowest is {self.lowest:g}"
         return f"{reached}: every prediction is {only!r}; set --threshold"
 
 
