@@ -18,6 +18,7 @@ import numpy as np
 from fourrates.findings import Share
 from fourrates.io import Bad, Columns, InputError, read
 from fourrates.labels import rate_names
+from fourrates.plain import to_json
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -83,14 +84,8 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values for JSON."""
-        numbers = ("rate", "verdict", "difference", "lower", "upper", "pairs")
-        rates = [
-            {name: getattr(rate, name) for name in numbers}
-            | {"first": rate.first._asdict(), "second": rate.second._asdict()}
-            for rate in self.rates.values()
-        ]
-        known = {"models": list(self.models), "verdict": self.verdict, "paired": self.paired}
-        return {**known, "margin": self.margin, "alpha": self.alpha, "rates": rates}
+        rates = [to_json(rate) for rate in self.rates.values()]
+        return {**to_json(self), "verdict": self.verdict, "rates": rates}
 
 
 def compare(

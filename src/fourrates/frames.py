@@ -7,7 +7,6 @@ import os
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from heapq import merge
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
@@ -143,57 +142,96 @@ def detect(
     asked = Columns(truth, pred, score, time, by, id, stratum=stratum, version=version)
     if stratum is not None and labels_from is not None:
         raise ValueError("stratum and labels_from, but strata by a column need the labels beside it")
-    joining: dict[str, Any] = {} if labels_from is None else {"order": order}
-    choices = {"positive": positive, "threshold": threshold, "bad": bad, **joining}
-    opened = partial(open_events, source, asked, labels_from, **choices)
-    events = opened(labels=labels, say=said.append)
+    choices: dict[str, Any] = {"positive": positive, "threshold": threshold, "bad": bad, "labels": labels}
+    joining = {} if labels_from is None else {"order": order}
+    events = open_events(source, asked, labels_from, say=said.append, **choices, **joining)
     events.unwatched = deque()
-    begun = PeekedBatches(iter(events))
+    begun = PeekedBatches(events, iter(events))
     if begun.is_empty:
         raise InputError(explain_all_missing(events.sources, events.rows, events.warnings.unlabelled))
     trace = tracer(many=by is not None)
     if isinstance(detector, Detector):
         watch = Watch(detector, trace=trace)
     else:
-        counts = None if reference is None else reference_counts(reference, events, asked, threshold)
-        kind = FourRates if detector is None else detector
-        sampled = events.sampled and kind is FourRates
-        strata = chosen_strata(kind, None if sampled and season == "auto" else season, stratum, begun, said.append)
-        more = {"tolerance": tolerance, "learning": learning or None, "strata": strata, "sampled": sampled or None}
-        options: dict[str, Any] = {"arl": arl, "budget": budget, "times": times_of(events, begun), "say": said.append}
-        options["parameters"] = {name: value for name, value in more.items() if value is not None}
-        watch = new_watch(kind, events.labels, counts, trace, **options)
+        more = {"tolerance": tolerance, "learning": learning or None}
+        watch = new_watch(
+            FourRates if detector is None else detector,
+            events,
+            begun,
+            trace,
+            parameters={name: value for name, value in more.items() if value is not None},
+            reference=reference,
+            columns=asked,
+            threshold=threshold,
+            season=season,
+            arl=arl,
+            budget=budget,
+            say=said.append,
+        )
     watch.set_cost(cost or {})
-    findings: list[Finding] = []
-    shifts: list[Finding] = []
-    for batch in begun:
-        shifts += watched_predictions(watch, events)
-        findings += watch.update(batch, events.keys)
-    findings = in_order_of_time(shifts + watched_predictions(watch, events), findings)
+    findings = watched(watch, events, begun)
     if watch.without_reference:
         said.append(without_reference(watch))
     said += events.data_warnings().values()
-    reread = None if isinstance(source, Iterator) else partial(opened, labels=events.labels.given)
-    return Findings(watch, events, findings, said, reread)
+    return Findings(watch, events, findings, said)
 
 
 def new_watch(
     kind: type[Detector],
-    labels: Labels,
-    reference: Counts | dict[str, Counts] | None,
+    events: Events,
+    begun: PeekedBatches | None,
     trace: Callable[[Detector], Trace] | None,
     **options: Any,
 ) -> Watch:
-    """A watch with a new detector, possibly with a reference for each segment; options as for :func:`make`."""
+    """A watch with a new detector, possibly with a reference for each segment; options as for `new_detector`."""
+    detector, references = new_detector(kind, events, begun, **options)
+    if isinstance(references, VersionReferences):
+        return Watch(detector, version_references=references, trace=trace)
+    return Watch(detector, references=references, trace=trace)
+
+
+def new_detector(
+    kind: type[Detector],
+    events: Events,
+    begun: PeekedBatches | None = None,
+    *,
+    parameters: Mapping[str, Any],
+    reference: Any = None,
+    columns: Columns,
+    threshold: float | None = None,
+    season: AskedSeason | None = None,
+    times: npt.NDArray[np.datetime64] | None = None,
+    say: Say,
+    **options: Any,
+) -> tuple[Detector, dict[str, Counts] | None]:
+    """A detector for these events, and references by segment or version if there are such; options as for `make`.
+
+    The first events, `begun`, may choose its season. The reference has the same columns as the events.
+    """
     if not (isinstance(kind, type) and issubclass(kind, Detector)):
         raise TypeError(f"detector must be one of fourrates, such as LFR or LFR(), not {kind!r}")
-    keyed = reference if isinstance(reference, dict) else None
-    detector = make(kind, labels, reference=None if isinstance(reference, dict) else reference, **options)
-    if keyed is not None and not isinstance(detector, FourRates):
-        raise ValueError(f"{type(detector).__name__} takes no reference; FourRates does")
-    if isinstance(keyed, VersionReferences):
-        return Watch(detector, version_references=keyed, trace=trace)
-    return Watch(detector, references=keyed, trace=trace)
+    counts = None if reference is None else reference_counts(reference, events, columns, threshold)
+    keyed = counts if isinstance(counts, dict) else None
+    if keyed is not None and kind is not FourRates:
+        raise ValueError(f"{kind.__name__} takes no reference; FourRates does")
+    own: dict[str, Any] = {"sampled": True} if events.sampled and kind is FourRates else {}
+    if columns.stratum is not None:
+        own["strata"] = STRATA
+    elif season == "auto":
+        is_free = kind is FourRates and not own and "strata" not in parameters
+        found = begun.season() if is_free and begun is not None else None
+        if found is not None:
+            say(f"errors follow the {found}: normal is kept by {'hour' if found == 'day' else 'weekday'} (season)")
+            own["strata"] = found
+    elif season in SEASONS:
+        own["strata"] = season
+    elif season is not None:
+        raise ValueError(f"season {season!r} is not 'auto', 'day', 'week' or None")
+    if begun is not None and times is None:
+        times = begun.times
+    whole = None if isinstance(counts, dict) else counts
+    made = make(kind, events.labels, {**parameters, **own}, reference=whole, times=times, say=say, **options)
+    return made, keyed
 
 
 def open_events(source: Any, columns: Columns, labels_from: Any = None, **options: Any) -> Events:
@@ -206,54 +244,43 @@ def open_events(source: Any, columns: Columns, labels_from: Any = None, **option
     return joined(source, labels_from, columns=replace(columns, truth=None), label_columns=late, **options)
 
 
-def watched_predictions(watch: Watch, events: Events) -> list[Finding]:
-    """The prediction shifts among the predictions read since the last call, whose labels come from another source."""
-    found: list[Finding] = []
-    while events.unwatched:
-        found += watch.predict(events.unwatched.popleft(), events.keys, wait=events.label_wait)
-    return found
+def watched(
+    watch: Watch,
+    events: Events,
+    batches: Iterable[Batch],
+    before: Callable[[int, list[Finding]], None] | None = None,
+) -> list[Finding]:
+    """Watch all batches; `before` is called with the number of each, and the findings so far.
 
+    Predictions whose labels come from another source are watched as they are read. Their shifts are placed among the
+    other findings by time, or first if times are not known.
+    """
+    findings: list[Finding] = []
+    shifts: list[Finding] = []
 
-def in_order_of_time(shifts: list[Finding], findings: list[Finding]) -> list[Finding]:
-    """Both, each in its order; prediction shifts first if times are not known."""
+    def watch_predictions() -> None:
+        while events.unwatched:
+            shifts.extend(watch.predict(events.unwatched.popleft(), events.keys, wait=events.label_wait))
+
+    for number, batch in enumerate(batches):
+        watch_predictions()
+        if before is not None:
+            before(number, findings)
+        findings += watch.update(batch, events.keys)
+    watch_predictions()
     if any(finding.time is None for finding in shifts + findings):
         return shifts + findings
     return [*merge(shifts, findings, key=attrgetter("time"))]
-
-
-def times_of(events: Events, batches: PeekedBatches) -> npt.NDArray[np.datetime64] | None:
-    """When the first events happened; with late labels, when as many predictions were made as are labelled."""
-    predicted = getattr(events, "predicted", None)
-    if predicted is None:
-        return batches.times
-    first = predicted[:RATED]
-    drawn = np.linspace(0, first.size - 1, round(first.size * batches.drawn)).astype(np.int64)
-    return first[drawn]  # type: ignore[no-any-return]
-
-
-def chosen_strata(
-    kind: type[Detector], season: AskedSeason | None, stratum: str | None, begun: PeekedBatches, say: Say
-) -> int | Season | None:
-    """The strata of a detector, from a column, a chosen season, or the season of the first events."""
-    if stratum is not None:
-        return STRATA
-    if season == "auto":
-        season = begun.season() if kind is FourRates else None
-        if season is not None:
-            say(f"errors follow the {season}: normal is kept by {'hour' if season == 'day' else 'weekday'} (season)")
-    if season not in (None, *SEASONS):
-        raise ValueError(f"season {season!r} is not 'auto', 'day', 'week' or None")
-    return season
 
 
 class PeekedBatches:
     """Batches with the first ones already read, to know how many events there are a day: `times`, None if unknown.
 
     These are the first `RATED` events in every format, whatever its batch size. So "1 per month" is the same number of
-    events for CSV and Parquet.
+    events for CSV and Parquet. With late labels they are as many of the predictions as are labelled.
     """
 
-    def __init__(self, batches: Iterator[Batch]) -> None:
+    def __init__(self, events: Events, batches: Iterator[Batch]) -> None:
         self._first: list[Batch] = []
         self._rest = batches
         size = 0
@@ -264,8 +291,11 @@ class PeekedBatches:
                 break
         known = [batch.times for batch in self._first if batch.times is not None]
         self.times = np.concatenate(known)[:RATED] if known else None
-        volume = sum(batch.truths.size if batch.volumes is None else batch.volumes.sum() for batch in self._first)
-        self.drawn = size / volume if size else 1.0  # the share of all events that were drawn for labelling
+        predicted = getattr(events, "predicted", None)
+        if size and predicted is not None:
+            volume = sum(batch.truths.size if batch.volumes is None else batch.volumes.sum() for batch in self._first)
+            first = predicted[:RATED]
+            self.times = first[np.linspace(0, first.size - 1, round(first.size * size / volume)).astype(np.int64)]
 
     @property
     def is_empty(self) -> bool:
@@ -374,15 +404,12 @@ def reference_counts(
     order = [labels.values.index(label) for label in labels.given]
     found: dict[str | None, dict[str | None, Counts]] = {}
     for (version, segment), cells in counts.items():
-        one = cells[order][:, order]
-        if segment is None:
-            found.setdefault(version, {})[None] = confusion_counts(one, labels)
-        elif one.sum(1).all():
-            found.setdefault(version, {})[segment] = one
+        if segment is None or cells.sum(1).all():
+            found.setdefault(version, {})[segment] = confusion_counts(cells[np.ix_(order, order)], labels)
     if own.version is not None:
-        return VersionReferences({str(version): one for version, one in found.items()})
+        return VersionReferences({str(version): counts for version, counts in found.items()})
     whole = found.get(None, {})
-    return whole[None] if None in whole else {str(name): one for name, one in whole.items()}
+    return whole[None] if None in whole else {str(segment): counts for segment, counts in whole.items()}
 
 
 def _counted(

@@ -159,18 +159,18 @@ class LabelPlan:
         falls = _falls(counts, self.guard, self._names)
         probabilities = _candidates(counts, share)
         information = np.array([_information(counts, fall, probabilities) for fall in falls])
-        even = [_information(counts, fall, np.array([[self.share, self.share]]))[0] for fall in falls]
-        evenly = [_information(counts, fall, np.array([[share, share]]))[0] for fall in falls]
-        gains = information / np.array(evenly)[:, None]
+        overall, own = (np.array([[part, part]]) for part in (self.share, share))
+        gains = information / np.array([_information(counts, fall, own) for fall in falls])
         unhurt = gains.min(0) >= min(1.0, gains.min(0).max())  # no fall is found later than by an even draw
         best = int(np.where(unhurt, np.log(gains).mean(0), -np.inf).argmax())
         self._chosen[segment] = probabilities[best]
-        for i, (name, before, after) in enumerate((_name(fall, self._names), *_levels(fall)) for fall in falls):
-            pair = (
-                _delay(one, self.arl, _labelled(counts, by)) / size
-                for one, by in ((information[i, best], probabilities[best]), (even[i], np.full(2, self.share)))
+        for fall in falls:
+            _, before, after = fall.moves[0]
+            delays = (
+                _delay(_information(counts, fall, pair)[0], self.arl, _labelled(counts, pair)[0]) / size
+                for pair in (probabilities[[best]], overall)
             )
-            self.delays.append(Delay(segment, name, before, after, *pair))
+            self.delays.append(Delay(segment, fall.name, before, after, *delays))
 
     @property
     def probabilities(self) -> dict[Any, Any]:
@@ -252,30 +252,27 @@ def _parts(sizes: Mapping[Hashable, float], share: float) -> list[float]:
     return (found / of_all).tolist()  # type: ignore[no-any-return]
 
 
-def _falls(
-    counts: Any, guard: Mapping[str, float] | None, names: Sequence[str]
-) -> list[list[tuple[int, float, float]]]:
-    """The guarded falls, as lists of (class, recall before, after)."""
+class Fall(NamedTuple):
+    """Guarded recalls that fall."""
+
+    name: str
+    moves: tuple[tuple[int, float, float], ...]  # of each its class, and the recall before and after
+
+
+def _falls(counts: Any, guard: Mapping[str, float] | None, names: Sequence[str]) -> list[Fall]:
     rates = (counts.diagonal() + 0.5) / (counts.sum(1) + 1)
-    if guard is None:
-        alone = [(c, float(p), float(p / (p + math.exp(FALL) * (1 - p)))) for c, p in enumerate(rates)]
-    else:
-        for name, size in guard.items():
-            if name not in names:
-                raise ValueError(f"guard: {name!r} is not a recall; there are {', '.join(names)}")
-            if not 0 < check_number(size, "guard") < rates[names.index(name)]:
-                raise ValueError(f"guard: {name} is {rates[names.index(name)]:.3f} and cannot fall by {size!r}")
-        alone = [(names.index(name), float(rates[names.index(name)]), 0.0) for name in guard]
-        alone = [(c, before, before - guard[names[c]]) for c, before, _ in alone]
-    return [[fall] for fall in alone] + ([alone] if len(alone) > 1 else [])
-
-
-def _name(fall: Sequence[tuple[int, float, float]], names: Sequence[str]) -> str:
-    return names[fall[0][0]] if len(fall) == 1 else "together"
-
-
-def _levels(fall: Sequence[tuple[int, float, float]]) -> tuple[float, float]:
-    return fall[0][1], fall[0][2]
+    after = rates / (rates + math.exp(FALL) * (1 - rates))
+    for name, size in (guard or {}).items():
+        if name not in names:
+            raise ValueError(f"guard: {name!r} is not a recall; there are {', '.join(names)}")
+        rate = rates[names.index(name)]
+        if not 0 < check_number(size, "guard") < rate:
+            raise ValueError(f"guard: {name} is {rate:.3f} and cannot fall by {size!r}")
+        after[names.index(name)] = rate - size
+    guarded = [names.index(name) for name in (names if guard is None else guard)]
+    alone = [Fall(names[c], ((c, float(rates[c]), float(after[c])),)) for c in guarded]
+    together = Fall("together", tuple(fall.moves[0] for fall in alone))
+    return [*alone, together] if len(alone) > 1 else alone
 
 
 def _labelled(counts: Any, probabilities: Floats) -> Any:
@@ -290,10 +287,10 @@ def _candidates(counts: Any, share: float) -> Floats:
     return pairs[(pairs <= 1 + 1e-12).all(1)].clip(max=1.0)
 
 
-def _information(counts: Any, fall: Sequence[tuple[int, float, float]], probabilities: Floats) -> Floats:
+def _information(counts: Any, fall: Fall, probabilities: Floats) -> Floats:
     """Mean information of an event about a fall, in nats, for each pair of probabilities."""
     found = np.zeros(len(probabilities))
-    for c, before, after in fall:
+    for c, before, after in fall.moves:
         right, wrong = probabilities[:, c], probabilities[:, 1 - c]
         seen = [p * right + (1 - p) * wrong for p in (before, after)]
         old, new = before * right / seen[0], after * right / seen[1]

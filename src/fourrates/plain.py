@@ -9,7 +9,17 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from fourrates.escaping import shortened
-from fourrates.findings import CLASSES, ENOUGH, ENOUGH_OF_A_CLASS, Drift, Finding, PredictionShift, RateState, Shift
+from fourrates.findings import (
+    CLASSES,
+    ENOUGH,
+    ENOUGH_OF_A_CLASS,
+    Drift,
+    Finding,
+    PredictionShift,
+    RateChange,
+    RateState,
+    Shift,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,6 +27,7 @@ if TYPE_CHECKING:
     from fourrates.io import Events
     from fourrates.watch import Watch
 
+ARROWS = {"down": "↓", "up": "↑"}
 LARGEST = 64  # classes whose confusion counts are written; more would make megabytes
 COLUMNS = [
     "segment",
@@ -115,6 +126,21 @@ def _of_drift(finding: Finding) -> dict[str, Any]:
         "positives": None if shift is None else {"before": to_json(shift.before), "after": to_json(shift.after)},
         "confusion": finding.confusion if len(finding.confusion) <= LARGEST else None,
     }
+
+
+def moves(finding: Finding) -> list[tuple[str, str]]:
+    """What moved in a finding, and from where to where, for a table."""
+    if isinstance(finding, Shift):
+        what = "predictions" if isinstance(finding, PredictionShift) else "class mix"
+        return [(what, f"{finding.before.value:.3f} → {finding.after.value:.3f}")]
+    return [(f"{change.rate} {ARROWS[change.direction]}", _move(change)) for change in finding.changes]
+
+
+def _move(change: RateChange) -> str:
+    """From the old value to the new one, or from the expected value; not every detector has one."""
+    if change.before is not None and change.after is not None:
+        return f"{change.before.value:.3f} → {change.after.value:.3f}"
+    return f"{change.statistic:.3f}" if change.expected is None else f"{change.expected:.3f} → {change.statistic:.3f}"
 
 
 def state_record(state: RateState) -> dict[str, Any]:

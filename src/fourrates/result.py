@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fourrates import plain
@@ -40,16 +40,8 @@ class Findings:
         Messages about choices made from the data.
     """
 
-    def __init__(
-        self,
-        watch: Watch,
-        source: Events,
-        findings: list[Finding],
-        said: list[str],
-        reread: Callable[[], Events] | None = None,
-    ) -> None:
-        self.watch, self.said, self._reread = watch, said, reread
-        self.source, self._findings = source, findings
+    def __init__(self, watch: Watch, source: Events, findings: list[Finding], said: list[str]) -> None:
+        self.watch, self.source, self.said, self._findings = watch, source, said, findings
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self._findings)
@@ -109,9 +101,7 @@ class Findings:
         from fourrates.slices import examples_of
 
         drift = drift or self._worst()
-        if self._reread is None:
-            raise ValueError("the data cannot be read again")
-        return {} if drift is None else examples_of(self._reread(), self._findings, drift)
+        return {} if drift is None else examples_of(self.source, self._findings, drift)
 
     def _worst(self) -> Drift | None:
         return next(iter([one.drift for one in self.now().open] or self.drifts[-1:]), None)

@@ -26,6 +26,7 @@ import numpy as np
 from fourrates.events.columns import checked_column, distinct_values, listed_values, numbers, pick, pyarrow
 from fourrates.findings import CLASSES, Share
 from fourrates.labels import rate_names
+from fourrates.plain import to_json
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -77,15 +78,7 @@ class Slice:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values for JSON."""
-        return {
-            "where": dict(self.where),
-            "before": self.before._asdict(),
-            "after": self.after._asdict(),
-            "carried": self.carried,
-            "deviations": self.deviations,
-            "significant": self.significant,
-            "rate": self.rate,
-        }
+        return {**to_json(self), "where": dict(self.where)}
 
 
 class Column(NamedTuple):
@@ -247,10 +240,10 @@ def slices_of(events: Events, findings: Sequence[Finding], drift: Drift, columns
 
 def examples_of(events: Events, findings: Sequence[Finding], drift: Drift) -> dict[str, npt.NDArray[np.int64]]:
     """The rows of a drift's new level, by file, from the data read again."""
-    episode = Episode(drift, findings)
+    episode, again = Episode(drift, findings), events.reread(())
     rows: dict[str, list[npt.NDArray[np.int64]]] = {}
-    for batch in events:
-        own, since = episode.rows(batch, events.keys)
+    for batch in again:
+        own, since = episode.rows(batch, again.keys)
         if since.any():
             rows.setdefault(batch.source, []).append(batch.rows[own[since]])
     return {source: np.concatenate(parts) for source, parts in rows.items()}

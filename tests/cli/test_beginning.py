@@ -10,7 +10,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from fourrates import io
+from fourrates.cli.options import Data
 from fourrates.cli.watch import beginning
 from fourrates.streams import fraud
 
@@ -20,31 +20,32 @@ WORDS = np.array(["ok", "fraud"])
 
 
 def looked(path, **given):
-    return beginning(str(path), given.get("columns", io.Columns()), given.get("positive"), None)
+    return beginning(str(path), Data(**given))
+
+
+def classes(path, **given):
+    return [*looked(path, **given).events.labels.values]
 
 
 def test_the_classes_are_those_of_all_rows_that_are_there(tmp_path):
     path = tmp_path / "log.csv"
     path.write_bytes(b"\xef\xbb\xbflabel,prediction\r\n" + b"ham,ham\r\n" * 500 + b"egg,ham\r\nspam,spam\r\nnot-yet-en")
-    begun = looked(path)
-    assert begun.labels == ["egg", "ham", "spam"]  # the line without an end is none yet
-    assert begun.rows == 502
-    assert begun.times is None
+    assert classes(path) == ["egg", "ham", "spam"]  # the line without an end is none yet
+    assert looked(path).times is None
 
 
 def test_a_broken_line_is_passed_over(tmp_path):
     path = tmp_path / "log.jsonl"
     path.write_text('{"label": "a", "prediction": "b"}\n{"label": \n{"label": "c", "prediction": "a"}\n')
-    assert looked(path).labels == ["a", "b", "c"]
+    assert classes(path) == ["a", "b", "c"]
 
 
-def test_the_positive_one_is_the_last(tmp_path):
+def test_the_positive_one_is_the_last(tmp_path, capsys):
     path = tmp_path / "log.csv"
     path.write_text("label,prediction\nfraud,ok\nok,ok\n")
-    assert looked(path).labels == ["fraud", "ok"]
-    begun = looked(path, positive="fraud")
-    assert begun.labels == ["ok", "fraud"]
-    assert str(begun) == "classes from the first 2 rows: ok, fraud; fraud is the positive one"
+    assert classes(path) == ["fraud", "ok"]
+    assert classes(path, positive="fraud") == ["ok", "fraud"]
+    assert "classes from the data: ok, fraud; fraud is the positive one\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("content", ["", "label,prediction\n"])
@@ -80,7 +81,7 @@ def test_watch_takes_words_and_a_budget_of_time_and_goes_on_with_both(tmp_path):
     first = start(*command)
     until(state, 30_000)
     _, _, err = ended(first, signal.SIGTERM)
-    assert "classes from the first" in err
+    assert err.count("classes from the data") == err.count("labels in column 'actual'") == 1
     assert "fraud is the positive one" in err
     assert "so '1 per month' is one false alarm in" in err
     write(path, stream, part=slice(30_000, None))

@@ -141,3 +141,27 @@ def test_counts_of_a_reference_have_the_positive_class_last_whether_it_is_named_
     assert ran.status == 0
     assert "classes from the data: ok, fraud; fraud" in ran.err
     assert "reference: tnr 0.974 of 9,800, tpr 0.750 of 200" in ran.err
+
+
+def test_a_reference_has_the_versions_that_its_column_names(fourrates, tmp_path):
+    """v2 is worse than v1 from its first day, as its own validation set says, so nothing has drifted."""
+    random, size = np.random.default_rng(4), 8_000
+    truth, version = random.integers(0, 2, size), np.where(np.arange(size) < size // 2, "v1", "v2")
+    pred = np.where(random.random(size) < np.where(version == "v1", 0.95, 0.8), truth, 1 - truth)
+    lines = [f"{t},{p},{v}" for t, p, v in zip(truth, pred, version, strict=True)]
+    path, reference = tmp_path / "data.csv", tmp_path / "reference.csv"
+    path.write_text("\n".join(["y_true,y_pred,model", *lines]) + "\n")
+    cells = {"v1": (95, 5), "v2": (80, 20)}
+    rows = [
+        f"{y},{y if i < right else 1 - y},{v}"
+        for v, (right, wrong) in cells.items()
+        for y in (0, 1)
+        for i in range(100)
+    ]
+    reference.write_text("\n".join(["y_true,y_pred,model", *(rows * 20)]) + "\n")
+    ran = fourrates("detect", path, "--version-column", "model", "--reference", reference, "--json")
+    assert ran.status == 0
+    found = json.loads(ran.out)
+    python = fr.detect(path, version="model", reference=reference)
+    assert [one["at"] for one in found["findings"]] == [one.at for one in python]
+    assert found["findings"] == []

@@ -103,7 +103,7 @@ def test_a_growing_file_is_followed_and_its_successor_too(watching, tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("y_true,y_pred\n" + "1,1\n0,0\n" * 300)
     process = watching(path, "--no-warnings")
-    assert "budget" in process.stderr.readline().decode()
+    assert [process.stderr.readline().split()[0] for _ in range(2)] == [b"labels", b"budget:"]
     with path.open("a") as file:
         file.write("1,0\n" * 30)
     assert json.loads(process.stdout.readline())["kind"] == "drift"

@@ -18,11 +18,11 @@ from fourrates.cli import options as opt
 from fourrates.cli import output
 from fourrates.cli.commands import command, gathered, option
 from fourrates.cli.errors import Stopped, checked
-from fourrates.cli.session import begun_watch, resumed
+from fourrates.cli.session import resumed
 from fourrates.escaping import printable
 from fourrates.events.rows import TooFewClasses
 from fourrates.findings import Finding
-from fourrates.frames import in_order_of_time, times_of, tracer, watched_predictions, without_reference
+from fourrates.frames import new_watch, tracer, watched, without_reference
 from fourrates.io import Events, InputError
 from fourrates.io.data_warnings import explain_all_missing
 from fourrates.plain import counted, too_few_examples
@@ -220,7 +220,9 @@ def _opened(
     if watch is None:
         if batches.is_empty:
             return None
-        watch = begun_watch(events, data, chosen, threshold, times_of(events, batches), trace, batches)
+        with checked():
+            options = chosen.detector_options(data, peeked=True)
+            watch = new_watch(events=events, begun=batches, trace=trace, threshold=threshold, **options)
     asked = chosen.asked(data) if saved is None else saved.merged(chosen.asked(data))
     return _Job(watch, events, batches, history, threshold, asked, saved)
 
@@ -278,23 +280,22 @@ def _events(
 
 def _read(job: _Job) -> tuple[list[Finding], bytes | None]:
     """Watch all batches; the findings, and for late labels the state after the last ripe batch."""
+    watch, saved = job.watch, None
     findings: list[Finding] = []
-    shifts: list[Finding] = []
-    ripe = None if job.cohorts is None else job.events.ripe
-    saved = None
+
+    def before(number: int, so_far: list[Finding]) -> None:
+        nonlocal saved, findings
+        if job.cohorts is not None and number == job.events.ripe:
+            saved = watch.to_bytes()
+        findings = so_far
+        report(f"{watch.events:,} events read, {counted(finding.kind for finding in so_far)} so far")
+
     try:
         with output.progress() as report:
-            for number, batch in enumerate(job.batches):
-                shifts += watched_predictions(job.watch, job.events)
-                if number == ripe:
-                    saved = job.watch.to_bytes()
-                findings += job.watch.update(batch, job.events.keys)
-                report(f"{job.watch.events:,} events read, {counted(one.kind for one in findings)} so far")
-        shifts += watched_predictions(job.watch, job.events)
+            return watched(watch, job.events, job.batches, before), saved
     except KeyboardInterrupt:
-        seen, drifts = opt.several(job.watch.events, "event"), counted(one.kind for one in findings)
+        seen, drifts = opt.several(watch.events, "event"), counted(finding.kind for finding in findings)
         raise Stopped(f"stopped after {seen}, {drifts} found so far; nothing was written") from None
-    return in_order_of_time(shifts, findings), saved
 
 
 def _remark(job: _Job, new: int) -> None:

@@ -16,6 +16,7 @@ from fourrates.cli.commands import argument, command, option
 from fourrates.cli.errors import checked
 from fourrates.detectors.four_rates import confusion_counts
 from fourrates.diagnosis.result import fall_table
+from fourrates.frames import make
 from fourrates.io import InputError
 from fourrates.labels import Labels, rate_names
 
@@ -62,7 +63,9 @@ def expect(
     if counts is None and not json:
         opt.say("for a classifier with 20 % positives, tnr 0.9 and tpr 0.8; give COUNTS for yours")
     chosen = opt.spec(detector or opt.DEFAULT)
-    made = opt.make_detector(chosen, labels, _budget(arl, chosen, per_second))
+    with checked():
+        budget = _budget(arl, chosen, per_second)
+        made = make(chosen.kind, labels, chosen.parameters, budget=budget, say=opt.say, name="--budget")
     history = HISTORY if per_second is None else int(min(max(per_second * UNITS["month"], HISTORY), LONGEST))
     with checked():
         found = falls(made, matrix, fall or POINTS, history=history)
@@ -70,15 +73,14 @@ def expect(
         opt.say(sentence)
     if not found:
         raise InputError("no recall can fall by that many points")
-    budget = made.parameters.get("arl")
     if json:
         about = {"detector": type(made).__name__, "parameters": made.parameters, "history": history}
         per_day = None if per_second is None else per_second * UNITS["day"]
         print(output.as_json({**about, "per_day": per_day, "falls": [fall.to_dict(per_day) for fall in found]}))
         return
-    if per_second is not None and budget is not None:
-        every = f"{per_second * UNITS['day']:,.0f} events a day: one false alarm in {budget:,.0f} events is one in "
-        opt.say(every + duration(budget / per_second))
+    if per_second is not None and (length := made.parameters.get("arl")) is not None:
+        every = f"{per_second * UNITS['day']:,.0f} events a day: one false alarm in {length:,.0f} events is one in "
+        opt.say(every + duration(length / per_second))
     print_falls(found, per_second)
 
 
@@ -105,9 +107,8 @@ def _budget(arl: str | None, chosen: opt.Spec, per_second: float | None) -> str 
     """The budget in events. A budget of time needs the volume; without one the default applies."""
     if "arl" in chosen.parameters or "detect" in chosen.parameters:
         return arl
-    with checked():
-        if per_second is None:
-            if arl is not None and is_duration(arl, "--budget"):
-                raise InputError(f"--budget {arl!r}: add --volume, such as 40000/day")
-            return arl
+    if per_second is not None:
         return str(run_length(arl or DEFAULT_WORDS, per_second, "--budget"))
+    if arl is not None and is_duration(arl, "--budget"):
+        raise InputError(f"--budget {arl!r}: add --volume, such as 40000/day")
+    return arl

@@ -20,12 +20,11 @@ from fourrates.baselines import DETECTORS
 from fourrates.cli.commands import argument, gathered, option, together
 from fourrates.cli.errors import Stopped, checked
 from fourrates.cli.output import wrapped
-from fourrates.detectors import Detector, FourRates
+from fourrates.detectors import Detector
 from fourrates.escaping import printable
 from fourrates.events.door import By
-from fourrates.frames import PeekedBatches, chosen_strata, make, open_events, reference_counts
+from fourrates.frames import PeekedBatches, open_events
 from fourrates.io import BAD, Bad, Columns, Events, InputError
-from fourrates.labels import Labels
 from fourrates.watch.now import several as several
 
 files = argument(
@@ -189,21 +188,24 @@ class Chosen:
         learning = "yes" if self.learning else None
         return {**asdict(self), "learning": learning, "labels": data.labels, "positive": data.positive}
 
-    def spec(self, stratum: str | None = None, begun: PeekedBatches | None = None, sampled: bool = False) -> Spec:
-        """The detector with its parameters, including those from options; the first events may choose its season."""
-        kind, given = spec(self.detector or DEFAULT)
-        more: dict[str, Any] = {"sampled": True} if sampled and kind is FourRates else {}
-        if self.learning:
-            more["learning"] = True
-        if self.tolerance is not None:
-            more["tolerance"] = tolerance_of(self.tolerance)
-        season: Any = {None: None if begun is None else "auto", "none": None}.get(self.season, self.season)
-        if season == "auto" and begun is None:
+    def detector_options(self, data: Data, *, peeked: bool = False) -> dict[str, Any]:
+        """What `frames.new_detector` needs; `peeked` if the first events can choose a season."""
+        kind, parameters = spec(self.detector or DEFAULT)
+        if self.season == "auto" and not peeked:
             raise InputError("--season auto has nothing to choose by here; give day or week")
-        if season == "auto" and (more.get("sampled") or "strata" in given):
-            season = None
-        strata = chosen_strata(kind, season, stratum, begun or PeekedBatches(iter(())), say)
-        return Spec(kind, {**given, **more, **({} if strata is None else {"strata": strata})})
+        own: dict[str, Any] = {"learning": True} if self.learning else {}
+        if self.tolerance is not None:
+            own["tolerance"] = tolerance_of(self.tolerance)
+        return {
+            "kind": kind,
+            "parameters": {**parameters, **own},
+            "reference": None if self.reference is None else reference_of(self.reference),
+            "columns": data.columns,
+            "season": {None: "auto", "none": None}.get(self.season, self.season),
+            "budget": self.arl,
+            "say": say,
+            "name": "--budget",
+        }
 
 
 chosen = gathered(Chosen, "chosen", detector, arl, reference, tolerance, learning, season)
@@ -222,12 +224,12 @@ def events_of(files: Any, columns: Columns, labels_from: str | None = None, **op
     if labels_from is None and columns.id is not None:
         raise InputError("--id goes with --labels-from, the file of the labels")
     with checked():
-        return open_events(files, columns, labels_from, say=say, **options)
+        return open_events(files, columns, labels_from, **{"say": say, **options})
 
 
 def peeked(events: Events) -> PeekedBatches:
     try:
-        return PeekedBatches(events.ahead())
+        return PeekedBatches(events, events.ahead())
     except KeyboardInterrupt:
         raise Stopped("stopped before the first events were read") from None
 
@@ -275,12 +277,6 @@ def tolerance_of(text: str) -> float | dict[str, float]:
         raise InputError(f"--tolerance {text!r} is not written like 0.03 or tpr=0.05,tnr=0.02") from None
 
 
-def make_detector(chosen: Spec, labels: Labels, arl: str | None, reference: Any = None) -> Detector:
-    """The detector of `--detector`, `--budget` and `--reference`, or the default one; reports the budget."""
-    with checked():
-        return make(chosen.kind, labels, chosen.parameters, budget=arl, reference=reference, say=say, name="--budget")
-
-
 COUNTS = re.compile(r"[\d\s,;\[\]]+")
 
 
@@ -292,9 +288,6 @@ def counts_of(text: str, name: str) -> Any:
     return np.reshape(counts, (size, size))
 
 
-def reference_of(text: str, events: Events, columns: Columns, threshold: float | None) -> Any:
-    """The counts in `--reference`, from a file of validation pairs, or given directly."""
-    with checked():
-        if not os.path.exists(text) and COUNTS.fullmatch(text):
-            return reference_counts(counts_of(text, "--reference"), events, columns)
-        return reference_counts(text, events, columns, threshold)
+def reference_of(text: str) -> Any:
+    """The reference in `--reference`, a file of validation pairs, or confusion counts."""
+    return counts_of(text, "--reference") if not os.path.exists(text) and COUNTS.fullmatch(text) else text

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from fourrates.escaping import defused, printable
-from fourrates.findings import Drift, Finding, PredictionShift, RateChange, Shift
-from fourrates.plain import COLUMNS, rows
+from fourrates.findings import Drift, Finding, Shift
+from fourrates.plain import COLUMNS, moves, rows
 from fourrates.plain import moment as moment
 
 if TYPE_CHECKING:  # rich is slow to import, so only if it draws
@@ -23,7 +23,6 @@ if TYPE_CHECKING:  # rich is slow to import, so only if it draws
     from rich.table import Table
     from rich.text import Text
 
-ARROWS = {"down": "↓", "up": "↑"}
 DRIFT, END = "bold dark_orange", "bold dodger_blue1"
 SEGMENT = 24  # minimum columns for a segment's name, if it is that long
 WIDE = 116  # columns from which a table shows everything
@@ -99,26 +98,26 @@ def finding_table(findings: Sequence[Finding], utc: bool, width: int) -> Table:
     for name in ("event", *(("90 % interval", "observed") if known else ())) if wide else ():
         table.add_column(name, no_wrap=True, justify="right")
     for finding in findings:
-        changes = finding.changes
         drift = finding if isinstance(finding, Drift) else None
         precisions = drift.precisions if drift is not None and wide else ()
-        moves = [*map(moved, changes), *(f"{p.before:.3f} → {p.after:.3f}" for p in precisions)]
-        inside = [Text(printable(str(finding.where)), "bold")] if many and not wide else []
-        rates = [*(Text(f"{printable(change.rate)} {ARROWS[change.direction]}") for change in changes)]
-        if isinstance(finding, Shift):
-            moves = [f"{finding.before.value:.3f} → {finding.after.value:.3f}"]
-            rates = [Text("predictions" if isinstance(finding, PredictionShift) else "class mix")]
-        rates += [Text(f"{p.rate} by {p.because}", "dim") for p in precisions]
+        moved = moves(finding)
+        rates = [Text(printable(str(finding.where)), "bold")] if many and not wide else []
+        levels = [""] * len(rates) + [level for _, level in moved]
+        rates += [Text(printable(rate)) for rate, _ in moved]
+        for precision in precisions:
+            rates.append(Text(f"{precision.rate} by {precision.because}", "dim"))
+            levels.append(f"{precision.before:.3f} → {precision.after:.3f}")
         rest = [f"{finding.at:,}"] * wide
         if wide and known:
-            levels = [finding] if isinstance(finding, Shift) else changes
-            rest += ["\n".join(map(_interval, levels)), "\n".join(map(_observed, levels))]
+            after = [change.after for change in ([finding] if isinstance(finding, Shift) else finding.changes)]
+            rest.append("\n".join("" if now is None else f"{now.lower:.3f} to {now.upper:.3f}" for now in after))
+            rest.append("\n".join("" if now is None else f"{now.n:,}" for now in after))
         table.add_row(
             _place(finding.at, finding.time, utc),
             Text("further" if drift is not None and drift.further else WORDS[finding.kind], _colour(finding)),
             *([literal(printable(str(finding.where)))] if many and wide else []),
-            Text("\n").join([*inside, *rates]),
-            "\n".join([*([""] * len(inside)), *moves]),
+            Text("\n").join(rates),
+            "\n".join(levels),
             _since(finding, utc),
             *map(literal, rest),
         )
@@ -127,21 +126,6 @@ def finding_table(findings: Sequence[Finding], utc: bool, width: int) -> Table:
 
 def _colour(finding: Finding) -> str:
     return DRIFT if finding.kind == "drift" else END if finding.closes else "bold"
-
-
-def _interval(change: RateChange | Shift) -> str:
-    return "" if change.after is None else f"{change.after.lower:.3f} to {change.after.upper:.3f}"
-
-
-def _observed(change: RateChange | Shift) -> str:
-    return "" if change.after is None else f"{change.after.n:,}"
-
-
-def moved(change: RateChange) -> str:
-    """From the old value to the new one, or from the expected value; not every detector has one."""
-    if change.before is not None and change.after is not None:
-        return f"{change.before.value:.3f} → {change.after.value:.3f}"
-    return f"{change.statistic:.3f}" if change.expected is None else f"{change.expected:.3f} → {change.statistic:.3f}"
 
 
 def _since(finding: Finding, utc: bool) -> str:

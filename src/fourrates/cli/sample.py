@@ -17,8 +17,8 @@ from fourrates.cli.commands import command, gathered, option
 from fourrates.cli.errors import checked
 from fourrates.events.columns import checked_column, listed_values, pick
 from fourrates.events.door import Columns
+from fourrates.frames import reference_counts
 from fourrates.io import Events, InputError, Predictions
-from fourrates.io.events import classes_of
 from fourrates.labelplan import LabelPlan
 from fourrates.labels import Labels
 
@@ -43,27 +43,16 @@ class Part(NamedTuple):
     segments: list[str] | None
 
 
-class Reference(Events):
-    names_source = True
-
-
 class Identified(Predictions):
     needs = ("id", "pred")
 
     def parts(self) -> Iterator[Part]:
         for table in self.tables():
-            if not self.settled:
-                self.resolve(list(table.data), table.times, table.source)
-            self.door.columns = self.columns
-            reading = self.door.reading(table)
-            if self.bad == "reject" and (first := reading.bad.first) is not None:
-                raise InputError(f"{table.place(first.row)}: {first.problem}")
-            kept = np.arange(table.size) if reading.bad.kept is None else np.flatnonzero(reading.bad.kept)
-            values = {name: pick(checked_column(table.data[name], name), kept) for name in self.columns.used()}
-            assert reading.preds is not None
-            keys = self.door.named_keys(reading)
-            segments = None if keys is None else [self.keys[key] for key in keys.tolist()]
-            yield Part(values, reading.preds[kept], None if reading.times is None else reading.times[kept], segments)
+            for batch in self.batch(table):
+                rows = np.searchsorted(table.rows, batch.rows)
+                values = {name: pick(checked_column(table.data[name], name), rows) for name in self.columns.used()}
+                segments = None if batch.keys is None else [self.keys[key] for key in batch.keys.tolist()]
+                yield Part(values, batch.preds, batch.times, segments)
 
 
 @command
@@ -104,9 +93,8 @@ def sample(
             return Identified(list(files), data.columns, labels, data.threshold, data.bad, say)
 
         share = _share(asked, read)
-        counts = opt.reference_of(
-            reference, read(), Columns(data.truth, data.pred, data.score, by=data.by), data.threshold
-        )
+        own = Columns(data.truth, data.pred, data.score, by=data.by)
+        counts = reference_counts(opt.reference_of(reference), read(), own, data.threshold)
         plan = LabelPlan(counts, share=share, labels=labels.given, positive=labels.values[1])
         opt.say(str(plan))
         text = io.StringIO()
@@ -122,15 +110,13 @@ def _labels(files: tuple[str, ...], data: opt.Data, reference: str, say: Say) ->
         return Labels(classes, positive)
     if os.path.exists(reference):
         own = Columns(data.truth, data.pred, data.score)
-        events: Events = Reference(reference, own, None, data.threshold, data.bad, say, positive)
+        events = Events(reference, own, None, data.threshold, data.bad, say, positive)
+        events.names_source = True
         next(iter(events), None)
-    else:
-        events = Identified(list(files), data.columns, None, data.threshold, data.bad, say, positive)
-        if (first := next(events.tables(), None)) is not None:
-            events.resolve(list(first.data), first.times, first.source)
-            preds = classes_of(first, events.columns.pred)
-            events.take_labels(preds, preds, first.source, first.size)
-    return events.labels
+        return events.labels
+    predictions = Identified(list(files), data.columns, None, data.threshold, data.bad, say, positive)
+    next(predictions.parts(), None)
+    return predictions.labels
 
 
 def _share(asked: str, read: Any) -> float:

@@ -9,17 +9,12 @@ from typing import TYPE_CHECKING, Any
 from fourrates.budget.words import DEFAULT_WORDS, is_duration, rate_between, run_length
 from fourrates.cli import options as opt
 from fourrates.cli.errors import checked
-from fourrates.frames import PeekedBatches, new_watch
-from fourrates.io import Columns, InputError
+from fourrates.io import InputError
 from fourrates.watch import Watch
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from fourrates.cli.states import Checkpoint, Progress
     from fourrates.detectors import Detector
-    from fourrates.io import Events
 
 ENOUGH = 1_000  # events that show the volume
 ALIKE = 1.25  # a budget in time is changed if the volume differs by more than this factor
@@ -44,34 +39,6 @@ def resumed(
             raise InputError(f"{kept}; only --budget can be changed: leave out the other options")
     _change_budget(watch, chosen.arl, saved.asked)
     return watch
-
-
-def begun_watch(
-    events: Events,
-    data: opt.Data,
-    chosen: opt.Chosen,
-    threshold: float | None,
-    times: npt.NDArray[np.datetime64] | None,
-    trace: Callable[[Detector], Any] | None = None,
-    begun: PeekedBatches | None = None,
-) -> Watch:
-    counts = None
-    if chosen.reference is not None:
-        named = Columns(data.truth, data.pred, data.score, by=data.by)
-        counts = opt.reference_of(chosen.reference, events, named, threshold)
-    spec = chosen.spec(data.stratum, begun, events.sampled)
-    with checked():
-        return new_watch(
-            spec.kind,
-            events.labels,
-            counts,
-            trace,
-            parameters=spec.parameters,
-            budget=chosen.arl,
-            times=times,
-            say=opt.say,
-            name="--budget",
-        )
 
 
 def _change_budget(watch: Watch, asked: str | None, before: Mapping[str, str | None]) -> None:

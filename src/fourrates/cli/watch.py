@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import numpy as np
@@ -17,17 +15,15 @@ from fourrates.cli import options as opt
 from fourrates.cli.commands import argument, command, gathered, option
 from fourrates.cli.delivery import BadRows, Delivery, channels, open_spool, view_of
 from fourrates.cli.errors import checked
-from fourrates.cli.session import begun_watch, resumed
+from fourrates.cli.session import resumed
 from fourrates.cli.states import Checkpoint, check_columns, source_of
 from fourrates.cli.watching import Watching, feed, until_asked
-from fourrates.frames import RATED
-from fourrates.io import Columns, Events, History, InputError, Tail, read
+from fourrates.frames import RATED, new_watch
+from fourrates.io import Events, History, InputError, Tail
 from fourrates.watch import Watch
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-    from fourrates.events.dates import Order
 
 FILE = click.Path(path_type=Path)
 
@@ -117,37 +113,25 @@ def watch(
 def _opened(
     file: str, data: opt.Data, chosen: opt.Chosen, saved: Checkpoint | None, state: Path | None
 ) -> tuple[Watch, Events]:
-    (classes, positive), begun = data.classes, None
-    watched = None if saved is None else resumed(saved, data, chosen, state)
-    if watched is not None:
+    (classes, positive), columns = data.classes, data.columns
+    if saved is not None:
+        watched = resumed(saved, data, chosen, state)
         classes, positive = watched.detector.parameters["labels"], watched.detector.parameters["positive"]
         if (names := watched.segments.names) and (names[0] is None) != (data.by is None):
             raise InputError(f"{state} was saved {'without' if names[0] is None else 'with'} --by")
-    else:
-        begun = beginning(file, data.columns, positive, data.threshold, classes)
-        if begun is not None and begun.dates is not None:
-            opt.say(f"dates have the {begun.dates} first")
-        classes = _learned(begun) if classes is None else classes
-    events = opt.events_of(
-        [file],
-        replace(data.columns, dates=None if begun is None else begun.dates),
-        threshold=data.threshold,
-        labels=classes,
-        positive=positive,
-        bad=data.bad,
-    )
-    if watched is None:
-        watched = begun_watch(events, data, chosen, data.threshold, None if begun is None else begun.times)
+    elif (begun := beginning(file, data)) is not None:
+        columns, classes = begun.events.columns, [*begun.events.labels.values]
+    elif classes is None:
+        classes = [0, 1]
+    say = opt.say if columns == data.columns else None  # else the choices were reported
+    choices: dict[str, Any] = {"threshold": data.threshold, "bad": data.bad, "say": say}
+    events = opt.events_of([file], columns, labels=classes, positive=positive, **choices)
+    if saved is None:
+        with checked():
+            times = None if begun is None else begun.times
+            options = chosen.detector_options(data)
+            watched = new_watch(events=events, begun=None, trace=None, threshold=data.threshold, times=times, **options)
     return watched, events
-
-
-def _learned(begun: Beginning | None) -> list[Hashable]:
-    """The classes in the existing rows; 0 and 1 if there are none yet."""
-    if begun is None:
-        return [0, 1]
-    if begun.labels != [0, 1]:
-        opt.say(str(begun))
-    return begun.labels
 
 
 # The saved state --------------------------------------------------------------------------------------------
@@ -173,51 +157,31 @@ def _restore(tail: Tail, saved: Checkpoint) -> None:
 # The rows that are there already ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Beginning:
-    labels: list[Hashable]  # the positive one of two last
-    rows: int  # number examined
+class Beginning(NamedTuple):
+    events: Events  # whose columns and labels are known
     times: npt.NDArray[np.datetime64] | None
-    dates: Order | None  # order of dates that are not ISO 8601
-
-    def __str__(self) -> str:
-        names = ", ".join(map(str, self.labels[:12])) + (" ..." if len(self.labels) > 12 else "")
-        positive = f"; {self.labels[1]} is the positive one" if len(self.labels) == 2 else ""
-        return f"classes from the first {self.rows:,} rows: {names}{positive}"
 
 
-def beginning(
-    file: str,
-    columns: Columns,
-    positive: Hashable,
-    threshold: float | None,
-    labels: list[Hashable] | None = None,
-) -> Beginning | None:
+def beginning(file: str, data: opt.Data) -> Beginning | None:
     """Examine the whole lines there are, except invalid ones, which the watch meets again; None if there are none."""
     if file == "-" or not os.path.isfile(file):
         return None
-    found, size = [], 0
+    classes, positive = data.classes
+    choices: dict[str, Any] = {"labels": classes, "positive": positive, "threshold": data.threshold, "bad": "skip"}
+    events = opt.events_of([file], data.columns, history=History(), **choices)  # a last line without an end is left
+    tables, size = [], 0
     with checked():
-        rows = read(
-            file,
-            columns=columns,
-            labels=labels,
-            positive=positive,
-            threshold=threshold,
-            bad="skip",
-            history=History(),  # which leaves a last line without an end
-        )
         with suppress(InputError):
-            for table in rows.tables():
-                found.append(table)
+            for table in events.tables():
+                tables.append(table)
                 size += table.size
                 if size >= RATED:
                     break
-        if not found:
+        if not tables:
             return None
-        if labels is None:
-            rows.learn_labels(found)
+        if classes is None:
+            events.learn_labels(tables)
         times = None
-        if (name := rows.columns.time) is not None:
-            times = np.concatenate([rows.times_in(table, name)[0] for table in found])[:RATED]
-    return Beginning(labels or list(rows.labels.values), size, times, rows.columns.dates)
+        if (name := events.columns.time) is not None:
+            times = np.concatenate([events.times_in(table, name)[0] for table in tables])[:RATED]
+    return Beginning(events, times)

@@ -18,6 +18,7 @@ from fourrates.cli.watching import until_asked
 from fourrates.detectors.base import RecordDetector
 from fourrates.engines.kafka import Address, Monitor
 from fourrates.engines.kafka.reader import RejectedMessage
+from fourrates.frames import new_detector
 from fourrates.io import InputError
 
 if TYPE_CHECKING:
@@ -101,10 +102,9 @@ def _detector(data: opt.Data, chosen: opt.Chosen) -> RecordDetector:
     classes, positive = data.classes
     with checked():
         events = opt.events_of({}, data.columns, labels=classes or [0, 1], positive=positive)
-    counts = None
-    if chosen.reference is not None:
-        counts = opt.reference_of(chosen.reference, events, data.columns, data.threshold)
-    made = opt.make_detector(chosen.spec(data.stratum), events.labels, chosen.arl, counts)
+        made, references = new_detector(events=events, threshold=data.threshold, **chosen.detector_options(data))
+    if references is not None:
+        raise InputError("--reference: a topic has one for all segments; leave out their column")
     if not isinstance(made, RecordDetector):
         raise InputError(f"{type(made).__name__} cannot watch a topic; FourRates and LFR can")
     return made

@@ -19,7 +19,7 @@ from fourrates.diagnosis.result import Clocked, Diagnosis, Repeats
 from fourrates.events.batch import Table
 from fourrates.events.columns import numbers, pick
 from fourrates.events.door import By
-from fourrates.frames import PeekedBatches, make, open_events, reusable, times_of
+from fourrates.frames import PeekedBatches, make, open_events, reusable
 from fourrates.io import Batch, Columns, Events, InputError
 from fourrates.io.events import guess_column
 from fourrates.io.late import Joined, Order
@@ -96,10 +96,10 @@ def diagnose(
         more: dict[str, Any] = {"threshold": threshold, "labels": labels, "positive": positive, "order": order}
         events = open_events(source, asked, reusable(labels_from), bad="skip", say=said.append, **more)
     look = _Look(events)
-    begun = PeekedBatches(look.batches())
+    begun = PeekedBatches(events, look.batches())
     if begun.is_empty:
         raise InputError("no row has both a label and a prediction")
-    detector = make(FourRates, events.labels, arl=arl, budget=budget, times=times_of(events, begun))
+    detector = make(FourRates, events.labels, arl=arl, budget=budget, times=begun.times)
     watch, season = Watch(detector), begun.season()
     drifts = 0
     for batch in begun:

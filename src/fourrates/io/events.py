@@ -21,6 +21,7 @@ from fourrates.labels import Labels, shown
 
 if TYPE_CHECKING:
     from fourrates.events.clock import Times
+    from fourrates.events.door import Reading
     from fourrates.io.cohorts import Cohorts
     from fourrates.io.history import History
 
@@ -195,6 +196,8 @@ class Events:
         return prefetch(self._batches(prefetch(self.tables())))
 
     def reread(self, extra: Sequence[str]) -> Events:
+        """The same events once more, with more columns in their tables."""
+        check_again(self._source)
         columns = replace(self.columns, extra=tuple(extra))
         return Events(self._source, columns, self.labels, self._threshold, self.bad, None, self._positive)
 
@@ -362,24 +365,26 @@ class Events:
         self.door.columns = columns
         reading = self.door.reading(table)
         self._note_clock()
-        bad = reading.bad
         self.warnings.add_drawn(reading)
-        if self.bad == "reject" and (first := bad.first) is not None:
-            raise self.rejection(table, first)
+        self._accept(table, reading)
         batch = self.door.batch(reading, table)
-        # Count only once the table is accepted, for a rejected one may be read again in parts.
+        if batch.rows.size:
+            self.warnings.add(batch, len(self.labels.values))
+            yield batch
+
+    def _accept(self, table: Table, reading: Reading) -> None:
+        """Count the rows of a table; a bad row raises instead, as a rejected table may be read again in parts."""
+        if self.bad == "reject" and (first := reading.bad.first) is not None:
+            raise self.rejection(table, first)
         self.rows += table.size
-        self.skipped += len(bad)
-        self.lacking += bad.lacking()
-        self.warnings.unlabelled += bad.counts[UNLABELLED]
+        self.skipped += len(reading.bad)
+        self.lacking += reading.bad.lacking()
+        self.warnings.unlabelled += reading.bad.counts[UNLABELLED]
         self.utc |= reading.utc
         if reading.scores is not None:
             self.warnings.add_scores(reading.scores, reading.with_comma)
         if table.source not in self.sources[-1:]:
             self.sources.append(table.source)
-        if batch.rows.size:
-            self.warnings.add(batch, len(self.labels.values))
-            yield batch
 
     def times_in(self, table: Table, name: str) -> tuple[Times, bool]:
         """The times of a table, NaT if invalid, and whether they carry a zone."""
@@ -421,6 +426,11 @@ def is_stream(source: Any) -> bool:
     paths = source if isinstance(source, list | tuple) else [source]
     is_file = bool(paths) and all(isinstance(one, str | os.PathLike) for one in paths)
     return is_file or isinstance(source, Iterator)
+
+
+def check_again(source: Any) -> None:
+    if isinstance(source, Iterator):
+        raise InputError("the data cannot be read again")
 
 
 class Predictions(Events):

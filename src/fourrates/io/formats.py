@@ -288,16 +288,12 @@ def json_tables(stream: Any, source: str, events: Events, part: NewPart | None =
 
 def json_table(lines: list[bytes], source: str, first: int, row: int, events: Events) -> Iterator[Table]:
     """A table of JSON lines, numbered from line `first` and row `row`; nothing if all are blank."""
-    numbers, rows = np.arange(first, first + len(lines)), np.arange(row, row + len(lines))
     used = events.columns.used() if events.settled else None
     data = None if used is None else _decoded_columns(lines, tuple(dict.fromkeys(used)))
+    there = good = [*range(len(lines))]
     if data is None:
         there = [at for at, line in enumerate(lines) if line.strip()]
-        lines, numbers = [lines[at] for at in there], numbers[there]
-        rows = np.arange(row, row + len(lines))
-        records = _decoded(lines, json.loads)
-        if records is None or {*map(type, records)} != {dict}:
-            rows, records = _records(lines, source, numbers, rows, events)
+        good, records = _records(lines, there, source, first, events)
         if not records:
             return
         if used is None:
@@ -305,13 +301,17 @@ def json_table(lines: list[bytes], source: str, first: int, row: int, events: Ev
             times = [name for name in names if looks_like_time(records[0].get(name))]
             used = events.resolve(names, times, source).used()
         data = {name: [record.get(name) for record in records] for name in used}
-    yield Table(data, source, rows, (), line_of(numbers, row))
+    rows = np.arange(row, row + len(there))[good]
+    yield Table(data, source, rows, (), line_of(np.array(there) + first, row))
 
 
 def _decoded_columns(lines: list[bytes], names: tuple[str, ...]) -> dict[str, list[Any]] | None:
     """Named values of JSON objects; None if a line needs a closer look, such as one with NaN."""
-    records = _decoded(lines, _decoder(names).decode)
-    if records is None:
+    try:
+        records = _decoder(names).decode(b"[" + b",".join(lines) + b"]")
+    except (ValueError, RecursionError):
+        return None
+    if len(records) != len(lines):
         return None
     return {name: [*map(attrgetter(f"_{at}"), records)] for at, name in enumerate(names)}
 
@@ -326,31 +326,25 @@ def _decoder(names: tuple[str, ...]) -> Any:
     return msgspec.json.Decoder(list[msgspec.defstruct("Record", fields, rename=rename, gc=False)])  # type: ignore[misc]
 
 
-def _decoded(lines: list[bytes], decode: Callable[[bytes], Any]) -> list[Any] | None:
-    try:
-        records: list[Any] = decode(b"[" + b",".join(lines) + b"]")
-    except (ValueError, RecursionError):
-        return None
-    return records if len(records) == len(lines) else None
-
-
 def line_of(lines: npt.NDArray[np.int64], first: int) -> Callable[[int], str]:
     """A function from a row to its line, given the lines of the rows from `first` on."""
     return lambda row: f"line {lines[row - first]}"
 
 
-def _records(lines: list[bytes], source: str, numbers: Any, rows: Any, events: Events) -> tuple[Any, list[Any]]:
-    """The lines that hold an object, with their rows; the others raise, or are counted."""
+def _records(
+    lines: list[bytes], there: list[int], source: str, first: int, events: Events
+) -> tuple[list[int], list[dict[str, Any]]]:
+    """The lines that hold an object, by their places in `there`, and the objects; the others raise, or are counted."""
     good, records = [], []
-    for at, line in enumerate(lines):
+    for place, at in enumerate(there):
         try:
-            records.append(_json_record(line, source, int(numbers[at])))
-            good.append(at)
+            records.append(_json_record(lines[at], source, first + at))
+            good.append(place)
         except InputError:
             if events.bad == "reject":
                 raise
-    events.malformed += len(lines) - len(records)
-    return rows[good], records
+    events.malformed += len(there) - len(good)
+    return good, records
 
 
 def _json_record(line: bytes, source: str, number: int) -> dict[str, Any]:

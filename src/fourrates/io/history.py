@@ -57,16 +57,31 @@ FileRecords = Annotated[list[FileRecord], Meta(max_length=MOST)]
 
 class NewPart:
     def __init__(self, path: str, about: os.stat_result, record: FileRecord | None, digest: Any, lines: int) -> None:
-        # `start`, `lines` and `rows` are those before it; `rows` grows as they are read.
+        # `start`, `lines` and `rows` are those before it; `rows` grows as they are read. `end` is that of its lines.
         self.path, self.about, self.record, self.lines = path, about, record, lines
-        self.start = self._size = 0 if record is None else record.size
+        self.start = self.end = self._size = 0 if record is None else record.size
         self.rows = 0 if record is None else record.rows
         self.is_text = True  # whether it is a file of lines
         self.first_rows = ""
         self._digest = digest
 
     def text(self) -> Chain:
-        return Chain(b"", _NewLines(self))
+        """The new whole lines, hashed as they are read."""
+        self._file = open(self.path, "rb")  # noqa: SIM115 (closed by close)
+        about = os.fstat(self._file.fileno())
+        if (about.st_dev, about.st_ino) != (self.about.st_dev, self.about.st_ino):
+            self.close()
+            raise InputError(f"{self.path}: replaced while it was read; try again")
+        self._file.seek(self.start)
+        return Chain(b"", self)
+
+    def read(self, size: int, /) -> bytes:
+        data = self._file.read(min(size, self.end - self._size))
+        self.hash(data)
+        return data
+
+    def close(self) -> None:
+        self._file.close()
 
     def new_rows(self, table: Table) -> Table | None:
         old = int(np.searchsorted(table.rows, self.rows, side="right"))
@@ -135,7 +150,8 @@ class History:
 
     def has_lines(self, path: str, part: NewPart) -> bool:
         """Whether there is a whole line to read."""
-        if _end_of_lines(part.path, part.start) == part.start:
+        part.end = _end_of_lines(part.path, part.start)
+        if part.end == part.start:
             self._say(f"{path}: its last line has no end yet; it is left for the next time")
             file = (part.about.st_dev, part.about.st_ino)
             del self._given[file]
@@ -219,24 +235,3 @@ def _end_of_lines(path: str, start: int) -> int:
                 return first + at + 1
             end = first
     return start
-
-
-class _NewLines:
-    """The new whole lines of a file, hashed as they are read."""
-
-    def __init__(self, part: NewPart) -> None:
-        self._part = part
-        self._left = _end_of_lines(part.path, part.start) - part.start
-        self._file = open(part.path, "rb")  # noqa: SIM115 (closed by close)
-        self.close = self._file.close
-        about = os.fstat(self._file.fileno())
-        if (about.st_dev, about.st_ino) != (part.about.st_dev, part.about.st_ino):
-            self._file.close()
-            raise InputError(f"{part.path}: replaced while it was read; try again")
-        self._file.seek(part.start)
-
-    def read(self, size: int, /) -> bytes:
-        data = self._file.read(min(size, self._left))
-        self._left -= len(data)
-        self._part.hash(data)
-        return data

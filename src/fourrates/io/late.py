@@ -141,28 +141,20 @@ class _Side(Events):
 
     def rows_of(self, table: Table, timed: bool) -> _Rows:
         self.first = None  # release it
-        if table.source not in self.sources[-1:]:
-            self.sources.append(table.source)
-        self.rows += table.size
         name = self.columns.id
         assert name is not None
         self.door.columns = self.columns
         reading = self.door.reading(table)
         self._note_clock()
-        bad = reading.bad
         ids, nameless = _texts(checked_column(table.data[name], name, validate=not table.sound))
-        bad.add(nameless, name, "missing", lambda row: missing_problem(name))
-        if self.bad == "reject" and (first := bad.first) is not None:
-            raise self.rejection(table, first)
-        if reading.scores is not None:
-            self.warnings.add_scores(reading.scores, reading.with_comma)
+        reading.bad.add(nameless, name, "missing", lambda row: missing_problem(name))
+        self._accept(table, reading)
         codes = reading.truths if reading.preds is None else reading.preds
         assert codes is not None
-        times = self._moments(reading.times, reading.utc) if timed and reading.times is not None else None
+        times = self._moments(reading.times) if timed and reading.times is not None else None
         tags = table.rows
         drawn = np.zeros((table.size, 2), np.float32) if reading.drawn is None else reading.drawn.pairs
-        if (kept := bad.kept) is not None:
-            self.skipped += len(bad)
+        if (kept := reading.bad.kept) is not None:
             codes, tags, drawn = codes[kept], tags[kept], drawn[kept]
             ids = (
                 ids.filter(pyarrow("pyarrow").array(kept))
@@ -177,9 +169,8 @@ class _Side(Events):
         """The tag of each row, by which its pair is known."""
         return rows
 
-    def _moments(self, given: Times, utc: bool) -> npt.NDArray[np.float64]:
+    def _moments(self, given: Times) -> npt.NDArray[np.float64]:
         """Times in microseconds that never run backwards; an earlier or unknown one gets the latest before it."""
-        self.utc |= utc
         micros = np.where(np.isnat(given), -np.inf, given.astype(np.int64).astype(np.float64))
         if micros.size:
             micros[0] = max(micros[0], self._latest)
@@ -315,17 +306,6 @@ class Joined(_Side):
             self.warnings.add(batch, len(self.labels.values))
             yield batch
 
-    def _join_all(self, predictions: Iterator[_Rows], labels: Iterator[_Rows], timed: tuple[bool, bool]) -> None:
-        if all(timed):
-            self._join_by_time(predictions, labels)
-        elif timed[1] or (timed[0] and self.history is not None):
-            # Labels without times arrive when the predictions end, so their delay shows from one night to the next.
-            self._join_side(predictions, False, clocked=timed[0])
-            self._join_side(labels, True)
-        else:
-            self._join_side(labels, True)
-            self._join_side(predictions, False)
-
     def _late_rows(self, tables: Iterator[Table], timed: bool) -> Iterator[_Rows]:
         late = self._late
         for table in tables:
@@ -371,14 +351,18 @@ class Joined(_Side):
         )
         return ", ".join(f"{n:,} {one if n == 1 else many} {rest}" for n, one, many, rest in told if n)
 
-    def _join_side(self, parts: Iterator[_Rows], is_label: bool, clocked: bool = False) -> None:
-        """Join all rows of one side, while the other side has no times."""
-        for rows in parts:
-            self._join_rows(rows, np.full(rows.codes.size, is_label), clocked)
+    def _join_all(self, predictions: Iterator[_Rows], labels: Iterator[_Rows], timed: tuple[bool, bool]) -> None:
+        """Join the rows of both sides by time if both have it, at equal times predictions first."""
+        sides = ((rows, False) for rows in predictions), ((rows, True) for rows in labels)
+        if all(timed):
+            self._join_by_time([*sides[0], *sides[1]])
+            return
+        # Labels without times arrive when the predictions end, so their delay shows from one night to the next.
+        clocked = timed[0] and self.history is not None
+        for rows, label in chain(*(sides if timed[1] or clocked else sides[::-1])):
+            self._join_rows(rows, np.full(rows.codes.size, label), clocked and not label)
 
-    def _join_by_time(self, predictions: Iterator[_Rows], labels: Iterator[_Rows]) -> None:
-        """Join the rows of both sides by time; at equal times, predictions first."""
-        sides = [(rows, False) for rows in predictions] + [(rows, True) for rows in labels]
+    def _join_by_time(self, sides: list[tuple[_Rows, bool]]) -> None:
         if not sides:
             return
         both = _Rows(*map(np.concatenate, zip(*(rows for rows, _ in sides), strict=True)))

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from fourrates import plain, plot
 from fourrates.escaping import printable, shortened
-from fourrates.findings import Drift, PredictionShift, Shift
+from fourrates.findings import Drift, Shift
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from fourrates.findings import Finding, RateChange
+    from fourrates.findings import Finding
     from fourrates.watch import Watch
 
 SHOWN = 20  # findings in the table
@@ -72,11 +72,7 @@ def _findings(findings: Sequence[Finding], utc: bool) -> str:
 
 
 def _row(finding: Finding, utc: bool, many: bool) -> list[str]:
-    arrows = {"down": "↓", "up": "↑"}
-    moves = [(f"{change.rate} {arrows[change.direction]}", _moved(change)) for change in finding.changes]
-    if isinstance(finding, Shift):
-        what = "predicted positives" if isinstance(finding, PredictionShift) else "positives"
-        moves = [(what, f"{finding.before.value:.3f} → {finding.after.value:.3f}")]
+    rates, levels = zip(*plain.moves(finding), strict=True)
     sign = ""
     if isinstance(finding, Drift):
         sign = f'<span style="color:{DRIFT}">{"▼" if finding.worse else "▲"}</span> '
@@ -87,8 +83,8 @@ def _row(finding: Finding, utc: bool, many: bool) -> list[str]:
         *([text(shortened(str(finding.where), 40))] if many else []),
         _place(finding.time, f"event {finding.at:,}", utc),
         _started(finding, utc),
-        "<br>".join(text(rate) for rate, _ in moves),
-        "<br>".join(moved for _, moved in moves),
+        "<br>".join(map(text, rates)),
+        "<br>".join(levels),
     ]
 
 
@@ -102,9 +98,3 @@ def _started(finding: Finding, utc: bool) -> str:
 def _place(time: np.datetime64 | None, event: str, utc: bool) -> str:
     when = plain.moment(time, utc, precise=False)
     return event if when is None else f'{when}<br><span style="opacity:.75">{event}</span>'
-
-
-def _moved(change: RateChange) -> str:
-    if change.before is not None and change.after is not None:
-        return f"{change.before.value:.3f} → {change.after.value:.3f}"
-    return f"{change.statistic:.3f}"

@@ -13,7 +13,7 @@ from fourrates.detectors import FourRates
 from fourrates.escaping import printable, shortened
 from fourrates.findings import CLASSES, Drift, Finding, PredictionShift, Share, Shift
 from fourrates.labels import rate_names
-from fourrates.plain import counted, rows_since
+from fourrates.plain import ARROWS, counted, rows_since
 from fourrates.report.facts import Facts, Stream, microseconds, within
 from fourrates.watch.dispersion import in_words
 from fourrates.watch.now import QUOTED, rate_in_words, several
@@ -365,9 +365,7 @@ class Words:
     def change(self, change: RateChange, finding: Finding) -> tuple[str, str]:
         """A rate of a finding before and after, with its basis."""
         rate = rate_in_words(change.rate)
-        arrow = (
-            {"down": "↓", "up": "↑"}[change.direction] if finding.kind in ("drift", "recovery", "improvement") else ""
-        )
+        arrow = ARROWS[change.direction] if finding.kind in ("drift", "recovery", "improvement") else ""
         before, after = change.before, change.after
         if before is None or after is None or not before.n or not after.n:
             expected = "" if change.expected is None else f"{change.expected:.3f} → "
