@@ -55,6 +55,17 @@ COLUMNS = [
     "after",
     "after_n",
 ]
+KINDS = {
+    "drift": "drift",
+    "confirmation": "confirmed",
+    "withdrawal": "withdrawn",
+    "recovery": "recovered",
+    "improvement": "improved",
+    "acceptance": "accepted",
+    "shift": "shift",
+    "prediction_shift": "shift",
+}
+"""Findings in a table, in a word."""
 
 
 def moment(time: np.datetime64 | None, utc: bool, precise: bool = True) -> str | None:
@@ -126,6 +137,11 @@ def _of_drift(finding: Finding) -> dict[str, Any]:
         "positives": None if shift is None else {"before": to_json(shift.before), "after": to_json(shift.after)},
         "confusion": finding.confusion if len(finding.confusion) <= LARGEST else None,
     }
+
+
+def kind_in_words(finding: Finding) -> str:
+    """What a finding is."""
+    return "further drift" if isinstance(finding, Drift) and finding.further else KINDS[finding.kind]
 
 
 def moves(finding: Finding) -> list[tuple[str, str]]:

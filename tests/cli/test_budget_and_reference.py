@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fourrates as fr
-from fourrates.cli.output import WORDS
+from fourrates.plain import KINDS
 
 
 def detected(ran):
@@ -78,7 +78,7 @@ def test_a_reference_is_a_file_or_counts(fourrates, drifting, stream, tmp_path):
         assert places(found) == findings
     shown = fourrates("detect", drifting, "--budget", 100_000, "--reference", path).out
     for kind in {kind for _, kind in findings} - {"drift"}:
-        assert f" {WORDS[kind]} " in shown
+        assert f" {KINDS[kind]} " in shown
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from rich.console import Console
 import fourrates as fr
 from fourrates.alerts import finding_alert
 from fourrates.baselines import DETECTORS
-from fourrates.cli.lines import standing, warned_rates
+from fourrates.cli.lines import now_and_normal, warned_rates
 from fourrates.cli.picture import WIDTH, Picture, bar
 from fourrates.findings import Finding, RateState, Share, Shift
 from fourrates.plain import finding_record
@@ -49,7 +49,7 @@ def test_every_detector_is_drawn_before_its_first_event_and_after_each_drift(kin
         for truth, pred in zip(y_true.tolist(), y_pred.tolist(), strict=True):
             warned_rates(detector)
             if (drift := detector.update(truth, pred)) is not None:
-                picture.drift(finding_alert(drift, stream="s", origin="x"))
+                picture.show(finding_alert(drift, stream="s", origin="x"))
                 drifts += 1
     assert drifts
     text = drawn(picture)
@@ -77,7 +77,7 @@ def test_a_bar_has_its_dot_at_the_estimate_and_ends_at_the_interval_of_normal():
     assert len(text) == WIDTH
     assert text.index("●") == round(0.25 * (WIDTH - 1))
     assert (text.index("│"), text.rindex("│")) == (round(0.7 * (WIDTH - 1)), round(0.8 * (WIDTH - 1)))
-    assert standing(state) == (0.25, 0.75)
+    assert now_and_normal(state) == (0.25, 0.75)
     assert bar(RateState(n=0, estimate=float("nan")), "green").plain.strip() == ""
 
 
@@ -111,7 +111,7 @@ def test_a_warning_of_four_rates_names_the_rate_that_the_evidence_is_about():
     assert [one["rate"] for one in named][-1] == "tpr"
     assert all(one["evidence"] > 0 for one in named)
     picture = picture_of(detector)
-    picture.warning({"at": detector.events - 1, "rates": named})
+    picture.show({"kind": "warning", "at": detector.events - 1, "rates": named})
     assert f"(alarm level {named[-1]['evidence']:.0%})" in drawn(picture)
 
 
@@ -120,8 +120,10 @@ def test_names_from_the_data_are_neither_markup_nor_escape_sequences():
     picture = picture_of(detector, HOSTILE)
     change = fr.RateChange(f"recall:{HOSTILE}", "down", 5.0, 4.0, None, 9)
     drift = fr.Drift(at=5, since=3, changes=(change,), confusion=((1, 0), (0, 1)))
-    picture.drift(finding_alert(drift, stream=HOSTILE, origin="x"))
-    picture.warning({"at": 3, "rates": [{"rate": f"recall:{HOSTILE}", "statistic": None, "expected": None}]})
+    picture.show(finding_alert(drift, stream=HOSTILE, origin="x"))
+    picture.show(
+        {"kind": "warning", "at": 3, "rates": [{"rate": f"recall:{HOSTILE}", "statistic": None, "expected": None}]}
+    )
     text = drawn(picture)
     assert "\x1b" not in text
     assert text.count(r"[bold]\x1b[31m[/nothing]") >= 4
@@ -138,9 +140,9 @@ def test_what_becomes_of_a_drift_and_shifts_are_told_as_such():
     confirmation = Finding(kind="confirmation", at=45, changes=(fall,), about=drift)
     recovery = Finding(kind="recovery", at=50, changes=(back,), started=42, about=drift, closes=True)
     for finding in (drift, confirmation, recovery):
-        picture.drift(finding_alert(finding, stream="s", origin="x"))
+        picture.show(finding_alert(finding, stream="s", origin="x"))
     shift = Shift(at=60, started=55, before=Share(0.3, 0.2, 0.4, 90), after=Share(0.5, 0.4, 0.6, 9))
-    picture.shift(finding_record(shift, utc=False))
+    picture.show(finding_record(shift, utc=False))
     text = drawn(picture)
     drifted = "s drifted: tpr (positives caught) fell from 0.900 to about 0.500"
     assert f"{drifted}. Since about event 30, found at event 40" in text

@@ -16,10 +16,11 @@ import pytest
 import fourrates as fr
 from fourrates import io
 from fourrates.baselines import DETECTORS
+from fourrates.plain import KINDS
 from fourrates.plot import DRIFT, END, drawn, save_figure
 from fourrates.report import page
 from fourrates.report.facts import gather
-from fourrates.report.words import TITLES, Words
+from fourrates.report.words import Words
 from fourrates.streams import SCENARIOS, fraud
 from fourrates.watch import Watch
 from fourrates.watch.trace import Trace
@@ -57,7 +58,9 @@ def test_every_finding_is_listed_with_its_rates_before_and_after():
     text, found = report(cut(fraud(seed=5), 200_000), fr.FourRates(730_500))
     assert [one.kind for one in found] == ["drift", "confirmation", "drift", "confirmation", "recovery", "recovery"]
     words = words_of(text)
-    assert re.findall(r"<summary><b class=.*?>. (.*?)</b>", text)[::-1] == [TITLES[one.kind] for one in found]
+    assert re.findall(r"<summary><b class=.*?>. (.*?)</b>", text)[::-1] == [
+        KINDS[one.kind].capitalize() for one in found
+    ]
     for one in found:
         assert f"(event {one.at:,})" in words
         if one.started_between is not None:

@@ -1,4 +1,7 @@
-"""What `watch` gives: findings to a view, to alerts and to the summary at the end; rejected lines to `--bad-rows`."""
+"""What `watch` gives: findings to a view, to alerts and to the summary at the end; rejected lines to `--bad-rows`.
+
+A view shows records of findings, warnings and shifts: JSON lines, or a :class:`~fourrates.cli.picture.Picture`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from fourrates.cli import UNDELIVERED
 from fourrates.cli import options as opt
-from fourrates.cli.lines import Lines, in_a_line
+from fourrates.cli.lines import SHIFTS, Lines, in_a_line
 
 if TYPE_CHECKING:
     from fourrates.alerts import Channel, Spool
@@ -45,15 +48,14 @@ class Delivery:
         self._last: deque[str] = deque(maxlen=LAST)
         self._began = clock.monotonic()
 
-    def finding(self, record: dict[str, Any]) -> None:
+    def report(self, record: dict[str, Any]) -> None:
+        self.view.show(record)
+        if record["kind"] in SHIFTS:
+            return
         if self.spool is not None and (record["kind"] == "drift" or record["closes"]):
             self.spool.put(record)
-        self.view.drift(record)
         self._kinds[record["kind"]] += 1
         self._last.append(in_a_line(record))
-
-    def shift(self, record: dict[str, Any]) -> None:
-        self.view.shift(record)
 
     def summary(self, events: int, now: Now, aside: str) -> None:
         """Report the status, the events and the findings; `aside` is what else there was."""

@@ -18,7 +18,6 @@ from fourrates.cli import options as opt
 from fourrates.cli import output
 from fourrates.cli.commands import command, gathered, option
 from fourrates.cli.errors import Stopped, checked
-from fourrates.cli.session import resumed
 from fourrates.escaping import printable
 from fourrates.events.rows import TooFewClasses
 from fourrates.findings import Finding
@@ -149,8 +148,9 @@ def detect(
         opt.say("nothing to read yet")
         return int("no-events" in fail_on)
     watch, cohorts = job.watch, job.cohorts
-    with checked():
-        watch.set_cost(_prices(outputs.cost))
+    if outputs.cost is not None:
+        with checked():
+            watch.set_cost(opt.named_numbers(outputs.cost, "--cost", "'miss=120, false alarm=3'"))
     findings = [] if accept is None or cohorts is not None else _accept(watch, accept, state)
     before = watch.events
     read, ripe = _read(job)
@@ -206,7 +206,11 @@ def _opened(
     saved, history = _saved(state)
     by = data.by if saved is None else saved.columns.by
     trace = tracer(many=by is not None) if traced else None
-    watch = None if saved is None else resumed(saved, data, chosen, state, trace)
+    watch = None
+    if saved is not None:
+        from fourrates.cli.states import resumed
+
+        watch = resumed(saved, data, chosen, state, trace)
     events, threshold = _events(files, data, saved, watch, history, state)
     try:
         batches = opt.peeked(events)
@@ -354,7 +358,7 @@ def _accept(watch: Watch, segment: str, state: Path | None) -> list[Finding]:
         if segment not in watch.segments:
             raise InputError(f"--accept: no segment {segment!r}")
         names = [segment]
-    found = [finding for name in names if (finding := watch.accept(name)) is not None]
+    found = _accepted(watch, names)
     opt.say(f"accepted as normal: {opt.several(len(found), 'drift')}" if found else "--accept: no drift is open there")
     return found
 
@@ -363,8 +367,12 @@ def _accept_old(watch: Watch, days: float) -> list[Finding]:
     if watch.last_time is None:
         raise InputError("--accept-after needs times (--time)")
     latest = watch.last_time - days * DAY
-    old = [one for one in watch.now().open if one.drift.time is not None and one.drift.time <= latest]
-    return [finding for one in old if (finding := watch.accept(one.segment)) is not None]
+    opened = watch.now().open
+    return _accepted(watch, [one.segment for one in opened if one.drift.time is not None and one.drift.time <= latest])
+
+
+def _accepted(watch: Watch, segments: Iterable[str | None]) -> list[Finding]:
+    return [finding for segment in segments if (finding := watch.accept(segment)) is not None]
 
 
 def _write(found: Findings, slices: Sequence[Slice] | None, outputs: Outputs, new: int | None) -> None:
@@ -394,17 +402,6 @@ def _cohorts(saved: Progress | None, state: Path | None) -> Cohorts | None:
         return Cohorts.from_bytes(saved.cohorts)
     except ValueError as error:
         raise InputError(f"{state}: {error}") from None
-
-
-def _prices(text: str | None) -> dict[str, float]:
-    prices = {}
-    for part in [] if text is None else text.split(","):
-        name, _, price = part.partition("=")
-        try:
-            prices[name.strip()] = float(price)
-        except ValueError:
-            raise InputError(f"--cost {text!r}: write it as in 'miss=120, false alarm=3'") from None
-    return prices
 
 
 def _print(found: Findings) -> None:

@@ -13,8 +13,8 @@ class Stopped(Exception):
 
 
 @contextmanager
-def checked() -> Iterator[None]:
-    """Report a ValueError of the library as the user's error.
+def checked(errors: type[Exception] | tuple[type[Exception], ...] = (ValueError, TypeError)) -> Iterator[None]:
+    """Report these errors of the library as the user's.
 
     Wrap only the calls that check the user's own input; any other ValueError is a defect.
     """
@@ -22,5 +22,5 @@ def checked() -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (ValueError, TypeError) as error:
+    except errors as error:
         raise InputError(str(error)) from error

@@ -13,6 +13,7 @@ from fourrates.findings import RateState
 from fourrates.plain import finite
 
 FRAME = 0.1  # seconds between pictures
+SHIFTS = ("shift", "prediction_shift")
 
 
 class Lines:
@@ -24,11 +25,10 @@ class Lines:
     def __exit__(self, *_: object) -> None:
         sys.stdout.flush()
 
-    def drift(self, record: dict[str, Any]) -> None:
+    def show(self, record: dict[str, Any]) -> None:
         sys.stdout.write(js.dumps(record) + "\n")
         sys.stdout.flush()
 
-    warning = shift = drift
     remark = staticmethod(opt.say)
 
     def tick(self) -> None:
@@ -41,20 +41,20 @@ def in_a_line(record: dict[str, Any]) -> str:
 
 def warned_rates(detector: Detector) -> list[dict[str, Any]]:
     """The rates behind a warning, those outside their bounds, or with most of the evidence."""
-    found = []
-    for name, state in detector.rates.items():
-        if out := [one for one in state.statistics if not one.warn.lower <= one.value <= one.warn.upper]:
-            now, usual = finite(out[0].value), finite(state.estimate)
-            found.append({"rate": name, "statistic": now, "expected": usual})
+    warned = []
     most = max((state.evidence or 0.0 for state in detector.rates.values()), default=0.0)
-    for name, state in detector.rates.items() if detector.warning_detected else ():
-        if state.evidence is not None and state.evidence >= most / 2:
-            now, usual = map(finite, standing(state))
-            found.append({"rate": name, "statistic": now, "expected": usual, "evidence": finite(state.evidence)})
-    return found
+    for name, state in detector.rates.items():
+        now, normal = now_and_normal(state)
+        outside = [one.value for one in state.statistics if not one.warn.lower <= one.value <= one.warn.upper]
+        if outside:
+            warned.append({"rate": name, "statistic": finite(outside[0]), "expected": finite(normal)})
+        elif detector.warning_detected and state.evidence is not None and state.evidence >= most / 2:
+            about = {"rate": name, "statistic": finite(now), "expected": finite(normal)}
+            warned.append({**about, "evidence": finite(state.evidence)})
+    return warned
 
 
-def standing(state: RateState) -> tuple[float | None, float | None]:
+def now_and_normal(state: RateState) -> tuple[float | None, float | None]:
     """The current value of a rate and its normal, if known."""
     if state.statistics:
         return state.statistic, state.estimate

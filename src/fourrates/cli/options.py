@@ -269,12 +269,17 @@ def spec(text: str) -> Spec:
 def tolerance_of(text: str) -> float | dict[str, float]:
     """The value of `--tolerance`, a number for all recalls, or one per rate."""
     try:
-        if "=" not in text:
-            return float(text)
-        pairs = (part.rsplit("=", 1) for part in text.split(","))
-        return {rate.strip(): float(value) for rate, value in pairs}
+        return float(text)
     except ValueError:
-        raise InputError(f"--tolerance {text!r} is not written like 0.03 or tpr=0.05,tnr=0.02") from None
+        return named_numbers(text, "--tolerance", "0.03 or tpr=0.05,tnr=0.02")
+
+
+def named_numbers(text: str, option: str, example: str) -> dict[str, float]:
+    try:
+        pairs = (part.rsplit("=", 1) for part in text.split(","))
+        return {name.strip(): float(number) for name, number in pairs}
+    except ValueError:
+        raise InputError(f"{option} {text!r} is not written like {example}") from None
 
 
 COUNTS = re.compile(r"[\d\s,;\[\]]+")

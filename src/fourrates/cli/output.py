@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from fourrates.escaping import defused, printable
 from fourrates.findings import Drift, Finding, Shift
-from fourrates.plain import COLUMNS, moves, rows
+from fourrates.plain import COLUMNS, kind_in_words, moves, rows
 from fourrates.plain import moment as moment
 
 if TYPE_CHECKING:  # rich is slow to import, so only if it draws
@@ -26,16 +26,6 @@ if TYPE_CHECKING:  # rich is slow to import, so only if it draws
 DRIFT, END = "bold dark_orange", "bold dodger_blue1"
 SEGMENT = 24  # minimum columns for a segment's name, if it is that long
 WIDE = 116  # columns from which a table shows everything
-WORDS = {
-    "drift": "drift",
-    "confirmation": "confirmed",
-    "withdrawal": "withdrawn",
-    "recovery": "recovered",
-    "improvement": "improved",
-    "acceptance": "accepted",
-    "shift": "shift",
-    "prediction_shift": "shift",
-}
 
 
 def console() -> Console:
@@ -114,7 +104,7 @@ def finding_table(findings: Sequence[Finding], utc: bool, width: int) -> Table:
             rest.append("\n".join("" if now is None else f"{now.n:,}" for now in after))
         table.add_row(
             _place(finding.at, finding.time, utc),
-            Text("further" if drift is not None and drift.further else WORDS[finding.kind], _colour(finding)),
+            Text(kind_in_words(finding).removesuffix(" drift"), _colour(finding)),
             *([literal(printable(str(finding.where)))] if many and wide else []),
             Text("\n").join(rates),
             "\n".join(levels),

@@ -15,7 +15,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from fourrates.cli.lines import FRAME, in_a_line, standing, warned_rates
+from fourrates.cli.lines import FRAME, SHIFTS, in_a_line, now_and_normal, warned_rates
 from fourrates.cli.options import several
 from fourrates.cli.output import DRIFT, END
 from fourrates.detectors import Detector
@@ -34,8 +34,8 @@ class Picture:
     def __init__(self, watch: Any, single: bool, name: str) -> None:
         self.watch, self.single, self.name = watch, single, name
         self.console = Console(highlight=False)
-        self.told: deque[Text] = deque(maxlen=5)  # drifts and their later findings
-        self.heard: deque[Text] = deque(maxlen=5)  # warnings, separately so that they do not push drifts off the screen
+        self.latest: deque[Text] = deque(maxlen=5)  # drifts and their later findings
+        self.notes: deque[Text] = deque(maxlen=5)  # warnings, separately so that they do not push drifts off the screen
         self.drifts = self.warnings = 0
         self.next = 0.0
         self.seen = (clock.monotonic(), watch.events)
@@ -51,22 +51,23 @@ class Picture:
         self.live.update(self.picture(), refresh=True)
         self.live.__exit__(*details)
 
-    def drift(self, record: dict[str, Any]) -> None:
-        is_drift = record["kind"] == "drift"
-        self.drifts += is_drift
-        self.told.append(Text(in_a_line(record), DRIFT if is_drift else END if record["closes"] else "bold"))
-
-    def warning(self, record: dict[str, Any]) -> None:
-        self.warnings += 1
-        self.heard.append(Text(f"{_when(record)}  warning: {', '.join(map(_worry, record['rates']))}", "yellow"))
-
-    def shift(self, record: dict[str, Any]) -> None:
-        stream = "" if self.single else f"{shortened(str(record.get('segment', '')))}: "
-        shares = f"{_number(record['before']['value'])} → {_number(record['after']['value'])}"
-        self.heard.append(Text(f"{_when(record)}  {stream}the class mix shifted, share of positives {shares}"))
+    def show(self, record: dict[str, Any]) -> None:
+        kind = record["kind"]
+        if kind == "warning":
+            self.warnings += 1
+            self.notes.append(Text(f"{_when(record)}  warning: {', '.join(map(_worry, record['rates']))}", "yellow"))
+        elif kind in SHIFTS:
+            segment = "" if self.single else f"{shortened(str(record.get('segment', '')))}: "
+            shares = f"{_number(record['before']['value'])} → {_number(record['after']['value'])}"
+            self.notes.append(Text(f"{_when(record)}  {segment}the class mix shifted, share of positives {shares}"))
+        else:
+            self.drifts += kind == "drift"
+            self.latest.append(
+                Text(in_a_line(record), DRIFT if kind == "drift" else END if record["closes"] else "bold")
+            )
 
     def remark(self, sentence: str) -> None:
-        self.heard.append(Text(f"note: {sentence}", "dim"))
+        self.notes.append(Text(f"note: {sentence}", "dim"))
 
     def tick(self) -> None:
         now = clock.monotonic()
@@ -100,7 +101,7 @@ class Picture:
         else:
             parts.append(Text(f"{name}: {several(now.segments or 0, 'segment')}, {head}   Ctrl-C ends", "dim"))
         quiet = [] if verdict.row_count else [Text("no drift yet", "dim")]
-        return Group(*parts, *(self.told or quiet), *self.heard)
+        return Group(*parts, *(self.latest or quiet), *self.notes)
 
     def rates(self, detector: Detector) -> RenderableType:
         rates, worrying = detector.rates, {one["rate"] for one in warned_rates(detector)}
@@ -116,7 +117,7 @@ class Picture:
         for name, state in shown.items():
             judged = NORMAL if state.statistics or state.normal is not None else "default"
             colour = "dark_orange" if state.state != "normal" else "yellow" if name in worrying else judged
-            now, usual = standing(state)
+            now, usual = now_and_normal(state)
             grid.add_row(
                 Text(shortened(name), "bold"),
                 bar(state, colour, width),
@@ -156,7 +157,7 @@ def bar(state: RateState, colour: str, width: int = WIDTH) -> Text:
     elif state.normal is not None and state.normal.n:
         span(state.normal, "─", "│")
     line = "".join(cells)
-    now, _ = standing(state)
+    now, _ = now_and_normal(state)
     if now is None or math.isnan(now):
         return Text(line, "dim")
     at = column(now)

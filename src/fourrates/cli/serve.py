@@ -12,6 +12,7 @@ import click
 from fourrates import files
 from fourrates.cli import options as opt
 from fourrates.cli.commands import SETTINGS, Command, help_of, option, together
+from fourrates.cli.errors import checked
 from fourrates.io import InputError
 
 AWAY = 75  # exit status if the database is away: EX_TEMPFAIL, so that a supervisor tries again
@@ -103,15 +104,10 @@ def backup(data: Path, database: str | None, target: Path) -> None:
         raise InputError(f"{target}: is there already")
     files.sweep(target.parent, target.name)
     try:
-        with files.scratch(target, mode=0o600) as file:  # as private as the data, and written whole or not at all
-            store = open_store(settings, owner=False)
-            try:
+        with checked(StoreError), files.scratch(target, mode=0o600) as file:  # as private as the data
+            with closing(open_store(settings, owner=False)) as store:
                 store.backup(file.name)
-            finally:
-                store.close()
             os.fsync(file.fileno())
-    except StoreError as error:
-        raise InputError(str(error)) from None
     except OSError as error:
         raise InputError(f"{target}: {error.strerror}") from None
     opt.say(f"{target}: {target.stat().st_size:,} bytes")
@@ -133,13 +129,11 @@ def move(data: Path, database: str | None) -> None:
     path = data / "fourrates.db"
     if not path.exists():
         raise InputError(f"{data}: no data of a server here")
-    try:
-        with (
-            closing(open_store(Settings(data=data))) as source,
-            closing(open_store(Settings(data=data, database=database))) as target,
-        ):
-            monitors = target.move_from(source)
-        path.replace(f"{path}.moved")
-    except StoreError as error:
-        raise InputError(str(error)) from None
+    with (
+        checked(StoreError),
+        closing(open_store(Settings(data=data))) as source,
+        closing(open_store(Settings(data=data, database=database))) as target,
+    ):
+        monitors = target.move_from(source)
+    path.replace(f"{path}.moved")
     opt.say(f"moved {opt.several(monitors, 'monitor')}; what was there is in {path}.moved")

@@ -12,6 +12,7 @@ import click
 from fourrates.cli import options as opt
 from fourrates.cli import output
 from fourrates.cli.commands import SETTINGS, argument, command, help_of, option
+from fourrates.cli.errors import checked
 from fourrates.io import InputError
 
 if TYPE_CHECKING:
@@ -53,10 +54,8 @@ token.help = help_of(token)
 def create(name: str, scopes: tuple[str, ...], monitors: tuple[str, ...], days: float | None, data: Path) -> None:
     """Make a token and print it. It is shown this once; the server keeps a digest of it."""
     expires = None if days is None else time.time() + days * 86_400.0
-    try:
+    with checked():
         text, made = _tokens(data).create(name, list(scopes), monitors, expires)  # type: ignore[arg-type]
-    except ValueError as error:
-        raise InputError(str(error)) from None
     print(text)
     opt.say(f"token {made.id} for {', '.join(made.scopes)}; it is not shown again")
 

@@ -15,8 +15,7 @@ from fourrates.cli import options as opt
 from fourrates.cli.commands import argument, command, gathered, option
 from fourrates.cli.delivery import BadRows, Delivery, channels, open_spool, view_of
 from fourrates.cli.errors import checked
-from fourrates.cli.session import resumed
-from fourrates.cli.states import Checkpoint, check_columns, source_of
+from fourrates.cli.states import Checkpoint, check_columns, resumed, source_of
 from fourrates.cli.watching import Watching, feed, until_asked
 from fourrates.frames import RATED, new_watch
 from fourrates.io import Events, History, InputError, Tail

@@ -61,8 +61,8 @@ def watch_topic(
                 version=data.version,
                 threshold=data.threshold,
                 bad=bad,
-                found=delivery.finding,
-                shifted=delivery.shift if shifts else None,
+                found=delivery.report,
+                shifted=delivery.report if shifts else None,
                 refuse=_Refused(aside, address.dead_letter is not None),
                 say=opt.say,
             )

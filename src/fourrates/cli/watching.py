@@ -86,7 +86,7 @@ class Watching:
             if finding.kind != "shift":
                 self._found(finding)
             elif self.warnings:
-                self.view.shift(finding_record(finding, self.events.utc))
+                self.delivery.report(finding_record(finding, self.events.utc))
         self._look_for_warning(batch)
 
     def _look_for_warning(self, batch: Batch) -> None:
@@ -102,7 +102,7 @@ class Watching:
                 time = None if batch.times is None or np.isnat(batch.times[at]) else batch.times[at]
                 when = moment(time, self.events.utc)
                 record = {"kind": "warning", "at": since, **({} if when is None else {"time": when})}
-                self.view.warning({**record, "row": int(batch.rows[at]), "rates": warned_rates(detector)})
+                self.view.show({**record, "row": int(batch.rows[at]), "rates": warned_rates(detector)})
         self._warning = since
 
     def _found(self, finding: Finding) -> None:
@@ -115,7 +115,7 @@ class Watching:
             utc=self.events.utc,
             rates=self.watch.stream_of(finding).rates,
         )
-        self.delivery.finding(record)
+        self.delivery.report(record)
         self._urgent = True
 
     # Saving -------------------------------------------------------------------------------------------------

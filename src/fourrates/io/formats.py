@@ -109,7 +109,7 @@ def _record_tables(batches: Iterable[Any], names: list[str], source: str) -> Ite
 
 def csv_tables(stream: Any, head: bytes, source: str, events: Events, part: NewPart | None = None) -> Iterator[Table]:
     """Tables of a CSV file with any usual delimiter; `part` limits them to new rows."""
-    header, delimiter = read_header(head, source, events)
+    header = read_header(head, source, events)
     first = 1 if part is None else part.rows + 1
     if part is not None:
         stream = part.text()
@@ -119,12 +119,12 @@ def csv_tables(stream: Any, head: bytes, source: str, events: Events, part: NewP
     events.resolve(header.names, times, source)
 
     def locate(row: int) -> str:
-        return f"line {_line(source, row, delimiter, header.there)}"
+        return f"line {_line(source, row, header)}"
 
     for text in _whole_rows(stream):
         bad: list[Any] = []
         try:
-            data = csv_columns(text, header.names, delimiter, events, bad)
+            data = csv_columns(text, header, events, bad)
         except pyarrow("pyarrow").ArrowInvalid as error:
             if "Invalid UTF8" in str(error):
                 raise InputError(f"{source}: not text in UTF-8, in or after row {first}") from None
@@ -142,15 +142,16 @@ def csv_tables(stream: Any, head: bytes, source: str, events: Events, part: NewP
         raise InputError(f"{source}: a header and no rows")
 
 
-def csv_columns(text: bytes, names: list[str], delimiter: str, events: Events, bad: list[Any]) -> dict[str, Any]:
+def csv_columns(text: bytes, header: Header, events: Events, bad: list[Any]) -> dict[str, Any]:
     """Columns of some CSV rows, read by pyarrow; rows with too many or few fields go to `bad`.
 
-    Labels, keys and ids are text; pyarrow infers the type of scores and times. Unlike pyarrow's own stream reader, this
-    leaves no thread behind.
+    Labels, keys, ids and versions are text; pyarrow infers the type of scores and times. Unlike pyarrow's own stream
+    reader, this leaves no thread behind.
     """
     pa, pc = pyarrow("pyarrow"), pyarrow("pyarrow.csv")
     columns = events.columns
-    texts = {name for name in (columns.truth, columns.pred, *columns.by_names, columns.id) if name is not None}
+    named = (columns.truth, columns.pred, *columns.by_names, columns.id, columns.version)
+    texts = {name for name in named if name is not None}
 
     def refuse(row: Any) -> str:
         bad.append(row)
@@ -160,8 +161,8 @@ def csv_columns(text: bytes, names: list[str], delimiter: str, events: Events, b
         bad.clear()
         return pc.read_csv(
             pa.BufferReader(text),
-            pc.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=names),
-            pc.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=refuse),
+            pc.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=header.names),
+            pc.ParseOptions(delimiter=header.delimiter, newlines_in_values=True, invalid_row_handler=refuse),
             pc.ConvertOptions(
                 include_columns=list(dict.fromkeys(columns.used())),
                 column_types=dict.fromkeys(texts, pa.string()),
@@ -222,10 +223,11 @@ def _check_utf8(column: Any) -> None:
 class Header:
     names: list[str]
     first: list[str]  # the first row of values
+    delimiter: str
     there: bool = True  # if false the names are ours
 
 
-def read_header(head: bytes, source: str, events: Events) -> tuple[Header, str]:
+def read_header(head: bytes, source: str, events: Events) -> Header:
     try:
         lines = head.decode("utf-8-sig", "ignore").splitlines()
     except UnicodeDecodeError:
@@ -241,27 +243,27 @@ def read_header(head: bytes, source: str, events: Events) -> tuple[Header, str]:
     names = rows[0]
     if len(names) == 2 and all(events.labels.read(name) >= 0 for name in names):
         events._say("no header, so the first column is read as the label, the second as the prediction")
-        return Header([*NO_HEADER], names, there=False), delimiter
+        return Header([*NO_HEADER], names, delimiter, there=False)
     if len(set(names)) < len(names):
         twice = next(name for name, times in Counter(names).items() if times > 1)
         raise InputError(f"{source}: column {twice!r} is there twice")
-    return Header(names, rows[1] if len(rows) > 1 else []), delimiter
+    return Header(names, rows[1] if len(rows) > 1 else [], delimiter)
 
 
-def _line(source: str, row: int, delimiter: str, header: bool) -> int:
+def _line(source: str, row: int, header: Header) -> int:
     """The line of a row; blank lines and quoted line ends make the two differ."""
     if not os.path.exists(source):  # a pipe cannot be read again
-        return row + header
+        return row + header.there
     with opened(source)[0] as stream:
         bytes_ = io.BufferedReader(Chain(b"", stream))
         text = io.TextIOWrapper(bytes_, encoding="utf-8", errors="replace", newline="")
-        reader, left = csv.reader(text, delimiter=delimiter), row + header
+        reader, left = csv.reader(text, delimiter=header.delimiter), row + header.there
         with suppress(csv.Error):
             for fields in reader:
                 left -= bool(fields)
                 if left == 0:
                     return reader.line_num
-    return row + header
+    return row + header.there
 
 
 def json_tables(stream: Any, source: str, events: Events, part: NewPart | None = None) -> Iterator[Table]:

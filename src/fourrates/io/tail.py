@@ -76,7 +76,6 @@ class Tail:
         self._buffer = LineBuffer()
         self._json: bool | None = None
         self._header: Header | None = None
-        self._delimiter = ","
         self._first: bytes | None = None  # the line of the header
         self._begins = True
 
@@ -101,12 +100,14 @@ class Tail:
     @property
     def format(self) -> Format:
         columns = self.events.columns if self.events.settled else None
-        return Format(self._json, self._first, self._delimiter, self.line, self.row, columns)
+        delimiter = "," if self._header is None else self._header.delimiter
+        return Format(self._json, self._first, delimiter, self.line, self.row, columns)
 
     def restore(self, saved: Format) -> None:
-        self._json, self._first, self._delimiter = saved.json, saved.header, saved.delimiter
+        self._json, self._first = saved.json, saved.header
         self.line, self.row, self._begins = saved.line, saved.row, saved.json is None
-        self._header = Header(saved.names, []) if saved.json is False or saved.header is not None else None
+        if saved.json is False or saved.header is not None:
+            self._header = Header(saved.names, [], saved.delimiter)
         if saved.columns is not None:
             self.events.settle(saved.columns)
 
@@ -154,10 +155,10 @@ class Tail:
         if self._json:
             return
         if known is not None and self.events.settled:
-            names = next(iter(_fields([line], self._delimiter)), [])
+            names = next(iter(_fields([line], known.delimiter)), [])
             if not set(self.events.columns.used()) <= set(names) or len(set(names)) < len(names):
                 return  # a file that continues without a header
-        self._header, self._delimiter = read_header(b"\n".join(lines[:2]), self.source, self.events)
+        self._header = read_header(b"\n".join(lines[:2]), self.source, self.events)
         self._first = line if self._header.there else None
         if not self.events.settled:
             values = dict(zip(self._header.names, self._header.first, strict=False))
@@ -199,7 +200,7 @@ class Tail:
             yield Table(data, self.source, np.arange(row, row + size), (), place, sound=True)
             return
         try:
-            rows = _fields(lines, self._delimiter)
+            rows = _fields(lines, self._header.delimiter)
         except UnicodeDecodeError:
             raise InputError(f"{self.source}: not text in UTF-8, in or after line {first}") from None
         except csv.Error as error:
@@ -225,7 +226,7 @@ class Tail:
         if len(lines) < MANY or not self.events.settled or b'"' in text or b"\r" in text or b"" in lines:
             return None
         try:
-            data = csv_columns(text, self._header.names, self._delimiter, self.events, [])
+            data = csv_columns(text, self._header, self.events, [])
         except pyarrow("pyarrow").ArrowException:
             return None
         return data if len(data[self.events.columns.used()[0]]) == len(lines) else None

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 from fourrates.escaping import printable, shortened
 from fourrates.findings import Drift, Shift
 from fourrates.labels import rate_names
+from fourrates.plain import kind_in_words
 from fourrates.report import charts
 from fourrates.report.facts import Stream, gather
 from fourrates.report.template import render
-from fourrates.report.words import TITLES, WHY, Words, based_on, settings, title
+from fourrates.report.words import WHY, Words, based_on, settings, title
 
 if TYPE_CHECKING:
     from fourrates.findings import Finding
@@ -43,21 +44,7 @@ def page(
     slices: Sequence[Slice] | None = None,
     new: int | None = None,
 ) -> str:
-    """Write the page.
-
-    Parameters
-    ----------
-    watch : Watch
-        The watch, with traces.
-    events : Events or Joined
-        The events that were read.
-    findings : sequence of Finding
-        The findings.
-    slices : sequence of Slice, optional
-        The values of other columns that carry the drift.
-    new : int, optional
-        The events of this run, if the watch has those of earlier runs too.
-    """
+    """The page of a watch with traces, and of what it read; `new` events of this run, if earlier runs had some too."""
     own = files(__name__)
     licence, uplot = (own / "vendor" / "uPlot-LICENSE").read_text(), (own / "vendor" / "uPlot.iife.min.js").read_text()
     facts = gather(watch, events, findings, new)
@@ -71,31 +58,23 @@ def page(
 
     moves = [finding for finding in findings if not isinstance(finding, Shift)]
     latest = [*enumerate(moves, 1)][::-1][:LISTED]
-    state, rest = words.verdict()
     worst = words.worst
     return render(
         __name__,
         "page.html",
         style="".join((own / name).read_text() for name in ("vendor/uPlot.min.css", "theme.css", "page.css")),
         scripts=[f"/*\n{licence}*/\n{uplot}", "".join((own / name).read_text() for name in ("drawing.js", "page.js"))],
-        state=state,
-        rest=rest,
+        words=words,
         standing="recovered" if worst.improved else worst.standing,
-        lead=words.lead(),
-        tiles=words.tiles(),
-        many=words.many,
         worst=shortened(str(worst.name)),
         timed=facts.last_time is not None,
-        utc=facts.utc,
         drawn=[shortened(str(stream.name)) for stream in drawn],
-        part=words.part(),
         heat=charts.heat(facts, words) if words.many else None,
         slices=slices,
         rows=ROWS,
         most_rows=MOST_ROWS,
         difference=charts.difference(worst),
         rates=_rates(worst),
-        advice=words.advice(),
         timeline=charts.timeline(facts, words, {id(finding): number for number, finding in latest}),
         findings=[_finding(number, one, of_stream(one), words, drawn) for number, one in latest],
         open=OPEN,
@@ -103,7 +82,6 @@ def page(
         trust=words.trust([*events.data_warnings().values()]),
         settings=settings(watch.detector, events),
         data={"streams": [charts.drawing(stream, len(drawn), facts) for stream in drawn]},
-        deployed=len(facts.deployments) > 1,
     )
 
 
@@ -143,7 +121,7 @@ def _finding(number: int, finding: Finding, stream: Stream, words: Words, drawn:
         "number": number,
         "glyph": charts.glyph(finding),
         "sort": charts.sort_of(finding.kind),
-        "title": "Further drift" if drift is not None and drift.further else TITLES[finding.kind],
+        "title": kind_in_words(finding).capitalize(),
         "segment": None if finding.where is None else shortened(finding.where, 60),
         "when": words.when(stream, finding.at),
         "brief": "; ".join(text for text, _ in changes[:3]) + (f" and {len(changes) - 3} more" if changes[3:] else ""),

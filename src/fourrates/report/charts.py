@@ -10,8 +10,9 @@ import numpy as np
 from fourrates.escaping import shortened
 from fourrates.findings import Drift, Finding, Share
 from fourrates.labels import rate_names
+from fourrates.plain import kind_in_words
 from fourrates.report.facts import ended, microseconds
-from fourrates.report.words import TITLES, Words, title
+from fourrates.report.words import Words, title
 from fourrates.watch.now import rate_in_words
 from fourrates.watch.trace import POINTS, normal_levels
 
@@ -249,7 +250,7 @@ def timeline(facts: Facts, words: Words, numbers: dict[int, int]) -> dict[str, A
                             "glyph": glyph(one),
                             "sort": sort_of(one.kind),
                             "number": numbers[id(one)],
-                            "title": f"{TITLES[one.kind]}, {words.when(stream, one.at)}",
+                            "title": f"{kind_in_words(one).capitalize()}, {words.when(stream, one.at)}",
                         }
                         for one in sorted(own, key=lambda one: sort_of(one.kind) != "soft")
                         if id(one) in numbers and any(change.rate == rate for change in one.changes)

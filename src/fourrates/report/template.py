@@ -20,18 +20,9 @@ from fourrates.escaping import printable
 
 
 def render(package: str, name: str, *, style: str, scripts: Sequence[str] = (), **values: Any) -> str:
-    r"""Render the template of this name in this package.
+    r"""Render the template of this name in this package; `values` are text, numbers and containers of these.
 
-    Parameters
-    ----------
-    package, name : str
-        The place of the template.
-    style : str
-        The style of the page, ours; the template writes it as ``{{ style }}``, alone in its element.
-    scripts : sequence of str
-        Its scripts, ours too.
-    **values
-        Everything else the template uses, as text, numbers and containers of these.
+    The style and the scripts are ours; the template writes them as ``{{ style }}``, alone in their elements.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from fourrates.labels import rate_names
 from fourrates.plain import ARROWS, counted, rows_since
 from fourrates.report.facts import Facts, Stream, microseconds, within
 from fourrates.watch.dispersion import in_words
-from fourrates.watch.now import QUOTED, rate_in_words, several
+from fourrates.watch.now import QUOTED, minute, rate_in_words, several
 
 if TYPE_CHECKING:
     from fourrates.detectors import Detector
@@ -36,14 +36,6 @@ RATES = {
     "tnr": "tnr, the share of negatives correctly passed",
     "ppv": "ppv, the share of positive predictions that were right (precision)",
     "npv": "npv, the share of negative predictions that were right",
-}
-TITLES = {
-    "drift": "Drift",
-    "confirmation": "Confirmed",
-    "withdrawal": "Withdrawn",
-    "recovery": "Recovered",
-    "improvement": "Improved",
-    "acceptance": "Accepted",
 }
 WHY = {
     "confirmation": "The events since the alarm support it.",
@@ -393,7 +385,7 @@ def _quoted(name: str | None) -> str:
 
 
 def _time(microseconds: int) -> str:
-    return str(np.datetime64(microseconds, "us").astype("M8[m]")).replace("T", " ")
+    return minute(np.datetime64(microseconds, "us"))
 
 
 # Settings ---------------------------------------------------------------------------------------------------
