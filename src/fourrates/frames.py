@@ -307,7 +307,7 @@ class PeekedBatches:
         first = [batch for batch in self._first if batch.times is not None]
         if not first:
             return None
-        times, truths, preds = (np.concatenate([getattr(one, name) for one in first]) for name in CHOSEN_BY)
+        times, truths, preds = (np.concatenate([getattr(batch, name) for batch in first]) for name in CHOSEN_BY)
         return choose_season(times[:RATED], truths[:RATED], preds[:RATED])
 
     def __iter__(self) -> Iterator[Batch]:
@@ -387,9 +387,9 @@ def reference_counts(
     if numbers or isinstance(reference, tuple):
         return confusion_counts(reference, labels)
     if isinstance(reference, Mapping) and all(
-        isinstance(one, tuple) or np.ndim(one) == 2 for one in reference.values()
+        isinstance(counts, tuple) or np.ndim(counts) == 2 for counts in reference.values()
     ):
-        return {str(name): confusion_counts(one, labels) for name, one in reference.items()}
+        return {str(name): confusion_counts(counts, labels) for name, counts in reference.items()}
     own = Columns(columns.truth, columns.pred, columns.score, by=columns.by, version=columns.version)
     while True:
         try:
@@ -399,7 +399,7 @@ def reference_counts(
             if error.name not in (*own.by_names, own.version):
                 raise
             own = replace(own, version=None) if error.name == own.version else replace(own, by=None)
-    if not any(one.any() for one in counts.values()):
+    if not any(cells.any() for cells in counts.values()):
         raise InputError("the reference has no row with both a label and a prediction")
     order = [labels.values.index(label) for label in labels.given]
     found: dict[str | None, dict[str | None, Counts]] = {}
@@ -427,7 +427,7 @@ def _counted(
     )
     for batch in pairs:
         none = np.zeros(batch.rows.size, np.int64)
-        columns_of = [none if one is None else one for one in (batch.versions, batch.keys)]
+        columns_of = [none if column is None else column for column in (batch.versions, batch.keys)]
         met, positions = np.unique(np.stack(columns_of), axis=1, return_inverse=True)
         cells = np.zeros((met.shape[1], classes, classes), np.int64)
         np.add.at(cells, (positions.ravel(), batch.truths, batch.preds), 1)

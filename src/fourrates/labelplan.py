@@ -145,14 +145,13 @@ class LabelPlan:
         self.guard = None if guard is None else dict(guard)
         self._names = rate_names(self.labels.values)[:2]
         segments = reference if isinstance(reference, Mapping) else {None: reference}
-        counts = {
-            name: in_order_of_codes(confusion_counts(one, self.labels), self.labels) for name, one in segments.items()
-        }
+        given = {name: confusion_counts(one, self.labels) for name, one in segments.items()}
+        counts = {name: in_order_of_codes(cells, self.labels) for name, cells in given.items()}
         self.delays: list[Delay] = []
         self._chosen: dict[Hashable, Floats] = {}
-        sizes = {name: float(one.sum()) for name, one in counts.items()}
-        for (name, one), part in zip(counts.items(), _parts(sizes, self.share), strict=True):
-            self._choose(name, one, part, sizes[name] / sum(sizes.values()))
+        sizes = {name: float(cells.sum()) for name, cells in counts.items()}
+        for (name, cells), part in zip(counts.items(), _parts(sizes, self.share), strict=True):
+            self._choose(name, cells, part, sizes[name] / sum(sizes.values()))
 
     def _choose(self, segment: Hashable, counts: npt.NDArray[np.int64], share: float, size: float) -> None:
         """Set the probabilities of a segment from its share of the events and the share of them that is labelled."""
@@ -176,7 +175,7 @@ class LabelPlan:
     def probabilities(self) -> dict[Any, Any]:
         """By prediction; or by segment, and then by prediction."""
         values = self.labels.values
-        found = {name: dict(zip(values, one.tolist(), strict=True)) for name, one in self._chosen.items()}
+        found = {name: dict(zip(values, pair.tolist(), strict=True)) for name, pair in self._chosen.items()}
         return found[None] if [*found] == [None] else found
 
     def draw(self, ids: Any, preds: Any, segments: Any = None) -> Draw:
@@ -214,9 +213,9 @@ class LabelPlan:
 
     def __str__(self) -> str:
         lines = []
-        for name, one in self._chosen.items():
+        for name, pair in self._chosen.items():
             told = ", ".join(
-                f"{100 * p:.1f} % of predicted {label}" for label, p in zip(self.labels.values, one, strict=True)
+                f"{100 * p:.1f} % of predicted {label}" for label, p in zip(self.labels.values, pair, strict=True)
             )
             lines.append(f"{'' if name is None else f'{name}: '}label {told}")
         lines[-1] += f": {100 * self.share:.1f} % of the events"

@@ -100,11 +100,13 @@ def figure(panels: Sequence[Panel], headline: str, found: str, deployments: Sequ
     timed = all(panel.trace.clock()[0].size for panel in panels)
     for panel, ax in zip(panels, axes, strict=True):
         _draw(panel, ax, timed)
-        for one in deployments:
-            at = one.time if timed else one.event if panel.segment is None else None
-            if one.event and at is not None:
+        for deployment in deployments:
+            at = deployment.time if timed else deployment.event if panel.segment is None else None
+            if deployment.event and at is not None:
                 ax.axvline(at, color=SOFT, lw=1.2, ls=(0, (1, 2)), label="deployed")
-                ax.text(at, 0.03, f" {shortened(one.version, 20)}", transform=ax.get_xaxis_transform(), fontsize=8)
+                ax.text(
+                    at, 0.03, f" {shortened(deployment.version, 20)}", transform=ax.get_xaxis_transform(), fontsize=8
+                )
     if timed:
         from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 

@@ -104,13 +104,13 @@ class Findings:
         return {} if drift is None else examples_of(self.source, self._findings, drift)
 
     def _worst(self) -> Drift | None:
-        return next(iter([one.drift for one in self.now().open] or self.drifts[-1:]), None)
+        return next(iter([opened.drift for opened in self.now().open] or self.drifts[-1:]), None)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values for JSON."""
         return {
             **plain.about(self.watch, self.source, self._findings),
-            "dispersion": {rate: plain.finite(one) for rate, one in self.dispersion.items()},
+            "dispersion": {rate: plain.finite(value) for rate, value in self.dispersion.items()},
             "said": self.said,
             "findings": [plain.finding_record(finding, self.source.utc) for finding in self._findings],
         }

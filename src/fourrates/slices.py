@@ -216,7 +216,7 @@ def slices_of(events: Events, findings: Sequence[Finding], drift: Drift, columns
     fell = [change.rate for change in drift.changes if change.direction == "down"]
     moved = [rate for rate in fell or [change.rate for change in drift.changes] if rate in rates]
     classes = [rates.index(rate) for rate in moved]
-    rate = ", ".join(moved if fell else [f"1 - {one}" for one in moved])  # of one that rose, its errors
+    rate = ", ".join(moved if fell else [f"1 - {name}" for name in moved])  # of one that rose, its errors
     again = events.reread(columns)
     there: dict[str, list[npt.NDArray[np.int64]]] = {}  # by source: row, whether it is after the start, whether right
     for batch in again:
@@ -235,7 +235,7 @@ def slices_of(events: Events, findings: Sequence[Finding], drift: Drift, columns
         for name, parts in zip(columns, kept, strict=True):
             parts.append(pick(checked_column(table.data[name], name), np.searchsorted(table.rows, own[0])))
     joined = {name: _joined(parts) for name, parts in zip(columns, kept, strict=True)}
-    return [replace(one, rate=rate) for one in find_slices(joined, *np.concatenate(sides, axis=1))]
+    return [replace(part, rate=rate) for part in find_slices(joined, *np.concatenate(sides, axis=1))]
 
 
 def examples_of(events: Events, findings: Sequence[Finding], drift: Drift) -> dict[str, npt.NDArray[np.int64]]:
@@ -279,13 +279,13 @@ def _all_slices(coded: Sequence[Column], kind: npt.NDArray[np.int32]) -> tuple[l
         sums = np.concatenate([np.zeros((1, 4)), np.cumsum(singles[number], axis=0)])
         cells += [sums[high + 1] - sums[low] for low, high in ends]
     before += [counts[:2] for counts in cells]
-    for (one, first), (two, second) in combinations(enumerate(coded), 2):
+    for (i, first), (j, second) in combinations(enumerate(coded), 2):
         values = len(second.values)
         codes = np.where((first.codes < 0) | (second.codes < 0), -1, first.codes * values + second.codes)
         pairs = _counts(codes, len(first.values) * values, kind)
         large = np.flatnonzero(_is_large(pairs))
-        others = np.repeat(singles[one], values, axis=0)[large], np.tile(singles[two], (len(first.values), 1))[large]
-        candidates += [((one, at // values, at // values), (two, at % values, at % values)) for at in large.tolist()]
+        others = np.repeat(singles[i], values, axis=0)[large], np.tile(singles[j], (len(first.values), 1))[large]
+        candidates += [((i, at // values, at // values), (j, at % values, at % values)) for at in large.tolist()]
         cells += [*pairs[large]]
         before += [*_with_parents(pairs[large, :2], others[0][:, :2], others[1][:, :2], total[:2])]
     stacked = np.array(cells).reshape(-1, 4)

@@ -367,8 +367,8 @@ def _accept_old(watch: Watch, days: float) -> list[Finding]:
     if watch.last_time is None:
         raise InputError("--accept-after needs times (--time)")
     latest = watch.last_time - days * DAY
-    opened = watch.now().open
-    return _accepted(watch, [one.segment for one in opened if one.drift.time is not None and one.drift.time <= latest])
+    drifts = [opened.drift for opened in watch.now().open]
+    return _accepted(watch, [drift.segment for drift in drifts if drift.time is not None and drift.time <= latest])
 
 
 def _accepted(watch: Watch, segments: Iterable[str | None]) -> list[Finding]:

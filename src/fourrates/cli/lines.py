@@ -45,7 +45,7 @@ def warned_rates(detector: Detector) -> list[dict[str, Any]]:
     most = max((state.evidence or 0.0 for state in detector.rates.values()), default=0.0)
     for name, state in detector.rates.items():
         now, normal = now_and_normal(state)
-        outside = [one.value for one in state.statistics if not one.warn.lower <= one.value <= one.warn.upper]
+        outside = [r.value for r in state.statistics if not r.warn.lower <= r.value <= r.warn.upper]
         if outside:
             warned.append({"rate": name, "statistic": finite(outside[0]), "expected": finite(normal)})
         elif detector.warning_detected and state.evidence is not None and state.evidence >= most / 2:

@@ -255,14 +255,14 @@ def spec(text: str) -> Spec:
         raise InputError(f"detector {text!r} is not written like LFR or LFR(decay=0.98)") from None
     if call and call.args:
         raise InputError(f"detector {text!r}: name the parameters, as in LFR(decay=0.98)")
-    kind = {known.lower(): one for known, one in DETECTORS.items()}.get(name.lower())
+    kind = {known.lower(): kind for known, kind in DETECTORS.items()}.get(name.lower())
     if kind is None:
         raise InputError(f"no detector {name!r}; there are {', '.join(DETECTORS)}")
     accepted = inspect.signature(kind).parameters
     for parameter in parameters:
         if parameter not in accepted:
-            theirs = ", ".join(one for one in accepted if one not in ("labels", "positive"))
-            raise InputError(f"{kind.__name__} has no parameter {parameter!r}; it has {theirs}")
+            accepted_names = ", ".join(known for known in accepted if known not in ("labels", "positive"))
+            raise InputError(f"{kind.__name__} has no parameter {parameter!r}; it has {accepted_names}")
     return Spec(kind, parameters)
 
 

@@ -104,7 +104,7 @@ class Picture:
         return Group(*parts, *(self.latest or quiet), *self.notes)
 
     def rates(self, detector: Detector) -> RenderableType:
-        rates, worrying = detector.rates, {one["rate"] for one in warned_rates(detector)}
+        rates, worrying = detector.rates, {rate["rate"] for rate in warned_rates(detector)}
         weighs = _weighs(detector)
         grid = Table.grid(padding=(0, 2))
         for justify in ("left", "left", "right", "right", "right", "right"):

@@ -145,7 +145,7 @@ def _write(out: Any, events: Identified, plan: LabelPlan) -> tuple[int, int]:
     for part in events.parts():
         columns = events.columns
         assert columns.id is not None
-        ids = [str(one) for one in listed_values(part.values[columns.id])]  # as text, alike in every format
+        ids = [str(value) for value in listed_values(part.values[columns.id])]  # as text, alike in every format
         draw = plan.draw(ids, [values[code] for code in part.preds.tolist()], part.segments)
         rows = np.flatnonzero(draw.drawn)
         if not total:

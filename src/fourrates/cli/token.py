@@ -65,7 +65,7 @@ def create(name: str, scopes: tuple[str, ...], monitors: tuple[str, ...], days: 
 @opt.json
 def list_tokens(data: Path, json: bool) -> None:
     """List all tokens."""
-    found = [{name: getattr(one, name) for name in SHOWN} for one in _tokens(data).all()]
+    found = [{name: getattr(token, name) for name in SHOWN} for token in _tokens(data).all()]
     for facts in found:
         facts |= {name: facts[name] and _when(facts[name]) for name in ("created", "expires")}
     if json:

@@ -415,7 +415,7 @@ class Events:
 
         columns = [name for name in (self.columns.truth, self.columns.pred) if name is not None]
         met = dict.fromkeys(str(met) for name in columns for met in distinct(table.data[name]) if not is_missing(met))
-        plain = 2 <= len(met) <= 8 and all(one.isprintable() and "," not in one for one in met)
+        plain = 2 <= len(met) <= 8 and all(label.isprintable() and "," not in label for label in met)
         hinted = bad.code == "bad_label" and self.labels.values == (0, 1) and plain
         hint = f"; if these are the labels: --classes {quote(','.join(met))}" if hinted else ""
         return InputError(f"{table.place(bad.row)}: {bad.problem}{hint}")
@@ -424,7 +424,7 @@ class Events:
 def is_stream(source: Any) -> bool:
     """Whether a source is read piece by piece: files, pipes and iterators are, frames are not."""
     paths = source if isinstance(source, list | tuple) else [source]
-    is_file = bool(paths) and all(isinstance(one, str | os.PathLike) for one in paths)
+    is_file = bool(paths) and all(isinstance(path, str | os.PathLike) for path in paths)
     return is_file or isinstance(source, Iterator)
 
 

@@ -349,7 +349,7 @@ class Joined(_Side):
             (counts["repeated_labels"], "label", "labels", "arrived twice"),
             (counts["late_labels"], "label", "labels", "arrived after the prediction had left"),
         )
-        return ", ".join(f"{n:,} {one if n == 1 else many} {rest}" for n, one, many, rest in told if n)
+        return ", ".join(f"{n:,} {singular if n == 1 else plural} {rest}" for n, singular, plural, rest in told if n)
 
     def _join_all(self, predictions: Iterator[_Rows], labels: Iterator[_Rows], timed: tuple[bool, bool]) -> None:
         """Join the rows of both sides by time if both have it, at equal times predictions first."""

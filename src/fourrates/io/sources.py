@@ -31,7 +31,7 @@ HEAD = 1 << 16  # bytes read to detect the format
 def tables(source: Any, events: Events) -> Iterator[Table]:
     if isinstance(source, str | os.PathLike):
         source = [source]
-    if isinstance(source, list | tuple) and source and all(isinstance(one, str | os.PathLike) for one in source):
+    if isinstance(source, list | tuple) and source and all(isinstance(path, str | os.PathLike) for path in source):
         for path in paths(source, may_be_empty=events.history is not None):
             yield from _file_tables(path, events)
         return
@@ -46,7 +46,7 @@ def tables(source: Any, events: Events) -> Iterator[Table]:
         yield from arrow_tables(reader, "frame", events)
     elif isinstance(source, Mapping):
         yield _frame({str(name): _column(value, str(name)) for name, value in source.items()})
-    elif isinstance(source, tuple) and len(source) == 2 and all(np.ndim(one) == 1 for one in source):
+    elif isinstance(source, tuple) and len(source) == 2 and all(np.ndim(column) == 1 for column in source):
         yield _frame({"y_true": _column(source[0], "y_true"), "y_pred": _column(source[1], "y_pred")})
     elif isinstance(source, np.ndarray):
         if source.ndim != 2 or source.shape[1] != 2:

@@ -76,7 +76,7 @@ def page(
         difference=charts.difference(worst),
         rates=_rates(worst),
         timeline=charts.timeline(facts, words, {id(finding): number for number, finding in latest}),
-        findings=[_finding(number, one, of_stream(one), words, drawn) for number, one in latest],
+        findings=[_finding(number, finding, of_stream(finding), words, drawn) for number, finding in latest],
         open=OPEN,
         found=len(moves),
         trust=words.trust([*events.data_warnings().values()]),
@@ -115,7 +115,7 @@ def _finding(number: int, finding: Finding, stream: Stream, words: Words, drawn:
     if drift is not None:
         window = drift.window
         facts.append(("Retrain on", f"{len(window):,} events by then{_place(drift)}"))
-        facts += [("Precision", str(one).replace("->", "→")) for one in drift.precisions]
+        facts += [("Precision", str(change).replace("->", "→")) for change in drift.precisions]
     changes = [words.change(change, finding) for change in finding.changes]
     return {
         "number": number,

@@ -78,9 +78,9 @@ def drawing(stream: Stream, among: int, facts: Facts) -> dict[str, Any]:
             for rate in rates
         ],
         "deployments": [
-            {"x": at, "version": shortened(one.version, 20)}
-            for one in facts.deployments
-            if one.event and (at := _moment(one, clock is not None, stream)) is not None
+            {"x": at, "version": shortened(deployment.version, 20)}
+            for deployment in facts.deployments
+            if deployment.event and (at := _moment(deployment, clock is not None, stream)) is not None
         ],
         "marks": [
             {
@@ -118,11 +118,11 @@ def _curve(stream: Stream, rate: str, points: int, x: Callable[[float], float]) 
     }
 
 
-def _moment(one: Deployment, timed: bool, stream: Stream) -> float | None:
+def _moment(deployment: Deployment, timed: bool, stream: Stream) -> float | None:
     """The place of a deployment along the axis; the events of a segment have their own numbers."""
     if timed:
-        return None if one.time is None else microseconds(one.time) / 1e6
-    return one.event if stream.name is None else None
+        return None if deployment.time is None else microseconds(deployment.time) / 1e6
+    return deployment.event if stream.name is None else None
 
 
 def _start(finding: Finding) -> tuple[int, int]:
@@ -246,14 +246,14 @@ def timeline(facts: Facts, words: Words, numbers: dict[int, int]) -> dict[str, A
                     "bars": [] if not facts.holds else _bars(own, rate, stream, place),
                     "marks": [
                         {
-                            "x": place(one.at),
-                            "glyph": glyph(one),
-                            "sort": sort_of(one.kind),
-                            "number": numbers[id(one)],
-                            "title": f"{kind_in_words(one).capitalize()}, {words.when(stream, one.at)}",
+                            "x": place(finding.at),
+                            "glyph": glyph(finding),
+                            "sort": sort_of(finding.kind),
+                            "number": numbers[id(finding)],
+                            "title": f"{kind_in_words(finding).capitalize()}, {words.when(stream, finding.at)}",
                         }
-                        for one in sorted(own, key=lambda one: sort_of(one.kind) != "soft")
-                        if id(one) in numbers and any(change.rate == rate for change in one.changes)
+                        for finding in sorted(own, key=lambda finding: sort_of(finding.kind) != "soft")
+                        if id(finding) in numbers and any(change.rate == rate for change in finding.changes)
                     ],
                 }
             )
@@ -281,15 +281,15 @@ def _ticks(first: int, last: int, timed: bool) -> list[dict[str, Any]]:
     if timed:
         day = 86_400_000_000
         steps = [3_600_000_000 * hours for hours in (1, 3, 6, 12)] + [day * days for days in (1, 2, 7, 14, 30, 91, 365)]
-        step = next((one for one in steps if (last - first) / one <= 6), (last - first) // 4)
+        step = next((length for length in steps if (last - first) / length <= 6), (last - first) // 4)
     else:
         step = int(10 ** np.floor(np.log10(max(last, 10))))
         step = step if last / step >= 3 else step // 2 or 1
     marks = range(-(-first // step) * step, last + 1, step)
     text = [str(np.datetime64(at, "us").astype("M8[m]")).replace("T", " ") if timed else f"{at:,}" for at in marks]
     if timed and step >= 86_400_000_000:
-        text = [one[:10] for one in text]
+        text = [time[:10] for time in text]
     return [
-        {"x": round(100 * (at - first) / max(last - first, 1), 2), "text": one}
-        for at, one in zip(marks, text, strict=True)
+        {"x": round(100 * (at - first) / max(last - first, 1), 2), "text": label}
+        for at, label in zip(marks, text, strict=True)
     ]

@@ -70,7 +70,7 @@ class Stream:
         if self.standing != "drifted" or self.episode is None or self.trace is None:
             return 0.0
         shares = [self.share("accuracy", *span) for span in self.spans()]
-        return (shares[0].value - shares[1].value) * shares[1].n if all(one.n for one in shares) else 0.0
+        return (shares[0].value - shares[1].value) * shares[1].n if all(share.n for share in shares) else 0.0
 
     @property
     def rank(self) -> tuple[float, ...]:
@@ -137,7 +137,8 @@ class Stream:
         if self.trace is not None:
             events, times = self.trace.clock()
             known = dict(zip(events.tolist(), times.tolist(), strict=True))
-        earlier = [one.drift for one in (self.open, *self.findings) if one is not None and one.drift is not None]
+        opened = [] if self.open is None else [self.open.drift]
+        earlier = [*opened, *(finding.drift for finding in self.findings if finding.drift is not None)]
         leading = () if self.open is None else (self.open.leading,)
         # A drift knows best when it started, later ones that are about it less.
         for finding in (*earlier, *reversed(self.findings), *leading):

@@ -102,7 +102,7 @@ class Words:
         rate = stream.moved[0]
         normal, now = stream.levels(rate)
         known = {} if stream.open is None else stream.open.directions
-        known = known or {one.rate: one.direction for finding in stream.findings for one in finding.changes}
+        known = known or {change.rate: change.direction for finding in stream.findings for change in finding.changes}
         fell = known[rate] == "down" if rate in known else now.value < normal.value
         state = stream.rates.get(rate)
         if not (normal.n and now.n) or (state is not None and now.n < state.enough):
@@ -159,7 +159,8 @@ class Words:
         else:
             tiles.append(Tile("Since about", started, f"found {found}, {lag}"))
         if self.many:
-            alike = [shortened(str(one.name), 30) for one in self.facts.streams[1:4] if one.standing == worst.standing]
+            others = [stream for stream in self.facts.streams[1:4] if stream.standing == worst.standing]
+            alike = [shortened(str(stream.name), 30) for stream in others]
             tiles.append(
                 Tile("Where", shortened(str(worst.name), 40), f"then {', '.join(alike)}" if alike else "alone")
             )
@@ -256,8 +257,8 @@ class Words:
         drift = stream.episode.drift
         if stream.untraced or drift.started_row is None or {*map(str, self.events.sources)} != {str(drift.source)}:
             return None
-        closed = max((one.row or 0 for one in stream.findings if one.closes), default=0) if stream.episode.end else 0
-        return drift.started_row, closed or (None if self.facts.resumed else self.events.rows)
+        ends = [finding.row or 0 for finding in stream.findings if finding.closes and stream.episode.end]
+        return drift.started_row, max(ends, default=0) or (None if self.facts.resumed else self.events.rows)
 
     def rows(self, stream: Stream) -> tuple[str, str | None]:
         """How many rows there are since it started, whether they are enough to train on, and how to get them."""
@@ -324,16 +325,17 @@ class Words:
             found.append(("Smallest fall found", [f"{_list(lines)}, {streams}{' of a middling segment' * self.many}."]))
         drifted = any(one.open for one in facts.streams) or any(isinstance(one, Drift) for one in facts.findings)
         correlated = in_words(facts.dispersion, drifted)
-        problems = [f"{one[0].upper()}{one[1:]}." for one in (*said, *([correlated] if correlated else []))]
+        sentences = [*said, *([correlated] if correlated else [])]
+        problems = [f"{sentence[0].upper()}{sentence[1:]}." for sentence in sentences]
         found.append(("Data", problems or ["No problems found."]))
-        moved = [one for one in facts.findings if isinstance(one, Shift)]
-        ahead = [self.prediction_shift(one) for one in moved if isinstance(one, PredictionShift)]
-        mixed = [self.shift(one) for one in moved if not isinstance(one, PredictionShift)]
+        moved = [shift for shift in facts.findings if isinstance(shift, Shift)]
+        ahead = [self.prediction_shift(shift) for shift in moved if isinstance(shift, PredictionShift)]
+        mixed = [self.shift(shift) for shift in moved if not isinstance(shift, PredictionShift)]
         for name, lines in (("Class-mix shifts", mixed), ("Prediction shifts", ahead)):
             if lines:
                 more = [f"{len(lines) - SHIFTS:,} earlier: --json has them all."] if len(lines) > SHIFTS else []
                 found.append((name, ["Not drifts of the classifier.", *lines[-SHIFTS:], *more]))
-        return [(name, [printable(one) for one in lines]) for name, lines in found]
+        return [(name, [printable(line) for line in lines]) for name, lines in found]
 
     def shift(self, shift: Shift) -> str:
         """A shift of the class mix, in a line."""
@@ -425,9 +427,9 @@ def _plain(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_plain(one)}" for name, one in value.items())
+        return ", ".join(f"{name} {_plain(part)}" for name, part in value.items())
     if isinstance(value, list | tuple):
-        return _list([str(_plain(one)) for one in value])
+        return _list([str(_plain(part)) for part in value])
     return f"{value:,.6g}" if isinstance(value, float) else str(value)
 
 
