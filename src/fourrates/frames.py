@@ -219,10 +219,10 @@ def new_detector(
         own["strata"] = STRATA
     elif season == "auto":
         is_free = kind is FourRates and not own and "strata" not in parameters
-        found = begun.season() if is_free and begun is not None else None
-        if found is not None:
-            say(f"errors follow the {found}: normal is kept by {'hour' if found == 'day' else 'weekday'} (season)")
-            own["strata"] = found
+        chosen = begun.season() if is_free and begun is not None else None
+        if chosen is not None:
+            say(f"errors follow the {chosen}: normal is kept by {'hour' if chosen == 'day' else 'weekday'} (season)")
+            own["strata"] = chosen
     elif season in SEASONS:
         own["strata"] = season
     elif season is not None:
@@ -368,8 +368,8 @@ def _reference_in_words(reference: npt.NDArray[np.int64], labels: Labels) -> str
     """The recalls of a reference, so that counts in a wrong order are noticed."""
     counts = in_order_of_codes(reference, labels)
     recalls = zip(rate_names(labels.values), counts.diagonal(), counts.sum(axis=1), strict=False)
-    told = [f"{name} {right / total:.3f} of {total:,}" for name, right, total in recalls]
-    return "reference: " + ", ".join(told[:RATES]) + (" ..." if len(told) > RATES else "")
+    named = [f"{name} {right / total:.3f} of {total:,}" for name, right, total in recalls]
+    return "reference: " + ", ".join(named[:RATES]) + (" ..." if len(named) > RATES else "")
 
 
 def reference_counts(

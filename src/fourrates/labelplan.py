@@ -175,8 +175,8 @@ class LabelPlan:
     def probabilities(self) -> dict[Any, Any]:
         """By prediction; or by segment, and then by prediction."""
         values = self.labels.values
-        found = {name: dict(zip(values, pair.tolist(), strict=True)) for name, pair in self._chosen.items()}
-        return found[None] if [*found] == [None] else found
+        chosen = {name: dict(zip(values, pair.tolist(), strict=True)) for name, pair in self._chosen.items()}
+        return chosen[None] if [*chosen] == [None] else chosen
 
     def draw(self, ids: Any, preds: Any, segments: Any = None) -> Draw:
         """Draw the events to label.
@@ -214,10 +214,10 @@ class LabelPlan:
     def __str__(self) -> str:
         lines = []
         for name, pair in self._chosen.items():
-            told = ", ".join(
+            shares = ", ".join(
                 f"{100 * p:.1f} % of predicted {label}" for label, p in zip(self.labels.values, pair, strict=True)
             )
-            lines.append(f"{'' if name is None else f'{name}: '}label {told}")
+            lines.append(f"{'' if name is None else f'{name}: '}label {shares}")
         lines[-1] += f": {100 * self.share:.1f} % of the events"
         lines.append(f"{COLUMNS[0]:<8}{COLUMNS[1]:>7}{COLUMNS[2]:>8}{COLUMNS[3]:>12}{COLUMNS[4]:>14}")
         for delay in self.delays:
@@ -244,11 +244,11 @@ def _share(share: float | None, per_day: float | None, events_per_day: float | N
 def _parts(sizes: Mapping[Hashable, float], share: float) -> list[float]:
     """The labelled share of each segment, for equal numbers of labels if it has enough events."""
     of_all = np.array([*sizes.values()]) / sum(sizes.values())
-    found, left = np.zeros(of_all.size), share
+    parts, left = np.zeros(of_all.size), share
     for i in np.argsort(of_all).tolist():
-        found[i] = min(left / (of_all.size - np.count_nonzero(found)), of_all[i])
-        left -= found[i]
-    return (found / of_all).tolist()  # type: ignore[no-any-return]
+        parts[i] = min(left / (of_all.size - np.count_nonzero(parts)), of_all[i])
+        left -= parts[i]
+    return (parts / of_all).tolist()  # type: ignore[no-any-return]
 
 
 class Fall(NamedTuple):
@@ -288,16 +288,16 @@ def _candidates(counts: Any, share: float) -> Floats:
 
 def _information(counts: Any, fall: Fall, probabilities: Floats) -> Floats:
     """Mean information of an event about a fall, in nats, for each pair of probabilities."""
-    found = np.zeros(len(probabilities))
+    information = np.zeros(len(probabilities))
     for c, before, after in fall.moves:
         right, wrong = probabilities[:, c], probabilities[:, 1 - c]
         seen = [p * right + (1 - p) * wrong for p in (before, after)]
         old, new = before * right / seen[0], after * right / seen[1]
-        told = new * np.log(new / old) + (1 - new) * np.log((1 - new) / (1 - old))
-        found += counts[c].sum() / counts.sum() * seen[1] * told
-    return found
+        divergence = new * np.log(new / old) + (1 - new) * np.log((1 - new) / (1 - old))
+        information += counts[c].sum() / counts.sum() * seen[1] * divergence
+    return information
 
 
 def _delay(information: float, arl: float, labelled: float) -> float:
-    told = information / labelled  # per labelled event
-    return (max(math.log(arl * told), 0.0) + OVERHEAD) / information
+    gain = information / labelled  # per labelled event
+    return (max(math.log(arl * gain), 0.0) + OVERHEAD) / information

@@ -65,8 +65,8 @@ def drawn(watch: Watch, findings: Sequence[Finding], segment: str | None = None)
         panels += [Panel(traces[name], name, rate, own, states.get(rate)) for rate in rates[:MOST]]
     own = [finding for finding in findings if segment is None or finding.segment == segment]
     events = watch.events if segment is None else watch.segments[segment].events
-    found = f"{counted(finding.kind for finding in own)} in {events:,} events"
-    return figure(panels[:MOST], _headline(watch, segment), found, watch.deployments)
+    counts = f"{counted(finding.kind for finding in own)} in {events:,} events"
+    return figure(panels[:MOST], _headline(watch, segment), counts, watch.deployments)
 
 
 def _headline(watch: Watch, segment: str | None) -> str:

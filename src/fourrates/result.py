@@ -151,8 +151,8 @@ class Findings:
         text, watch = several(self.events, "event"), self.watch
         if not self.now().unknown:
             resumed = self.source.rows < watch.events  # a state has events of earlier runs
-            found = plain.counted(finding.kind for finding in self._findings)
-            text = f"{found} in {'this run; so far ' if resumed else ''}{text}"
+            counts = plain.counted(finding.kind for finding in self._findings)
+            text = f"{counts} in {'this run; so far ' if resumed else ''}{text}"
         if self.source.columns.by is not None:
             text += f" of {several(len(watch.segments), 'segment')}"
         if watch.first_time is not None and watch.last_time is not None:

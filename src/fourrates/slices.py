@@ -155,13 +155,13 @@ def find_slices(
     order = np.argsort(limits**2 - scores * np.abs(scores), kind="stable")  # the least likely by chance first
     standing = [at for at in order.tolist() if scores[at] >= limits[at]] or order[:1].tolist()
     rows = {at: _members(coded, candidates[at]) for at in standing}
-    found: list[Slice] = []
+    slices: list[Slice] = []
     explained = np.zeros(kind.size, bool)
     while standing:
         best = _simplest(standing[0], standing, candidates, rows, kind, explained)
         here = np.bincount(kind[rows[best]], minlength=4).astype(float)
         significant = bool(scores[best] >= limits[best])
-        found.append(_described(coded, candidates[best], here, total, float(scores[best]), significant))
+        slices.append(_described(coded, candidates[best], here, total, float(scores[best]), significant))
         explained |= rows[best]
         more = {at: before[at] - cells[at, :2] for at in standing}
         again = {
@@ -170,7 +170,7 @@ def find_slices(
         standing = sorted(
             (at for at in again if again[at] >= limits[at]), key=lambda at: limits[at] ** 2 - again[at] ** 2
         )
-    return found
+    return slices
 
 
 def _limit(alpha: float, number: int) -> float:

@@ -37,7 +37,7 @@ def check(files: tuple[str, ...], data: opt.Data, arl: str | None, json: bool) -
     classes, positive = data.classes
     try:
         with checked():
-            found = diagnose(
+            diagnosis = diagnose(
                 list(files),
                 data.truth,
                 data.pred,
@@ -55,11 +55,11 @@ def check(files: tuple[str, ...], data: opt.Data, arl: str | None, json: bool) -
     except KeyboardInterrupt:
         raise Stopped("stopped before all was read; nothing was found out") from None
     if json:
-        print(output.as_json(found.to_dict()))
+        print(output.as_json(diagnosis.to_dict()))
         return
-    for sentence in found.said:
+    for sentence in diagnosis.said:
         opt.say(sentence)
-    for line in found.lines():
+    for line in diagnosis.lines():
         print(output.wrapped(printable(line), sys.stdout))
-    if found.falls:
-        print_falls(found.falls, found.segment_per_second)
+    if diagnosis.falls:
+        print_falls(diagnosis.falls, diagnosis.segment_per_second)

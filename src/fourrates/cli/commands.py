@@ -40,8 +40,8 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in NAMES:
             return None
-        found: click.Command = getattr(import_module(f"fourrates.cli.{cmd_name}"), cmd_name)
-        return found
+        command: click.Command = getattr(import_module(f"fourrates.cli.{cmd_name}"), cmd_name)
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

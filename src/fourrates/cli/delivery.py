@@ -60,12 +60,12 @@ class Delivery:
     def summary(self, events: int, now: Now, aside: str) -> None:
         """Report the status, the events and the findings; `aside` is what else there was."""
         kinds = ("drift", *(kind for kind in ("withdrawal", "recovery") if self._kinds[kind]))
-        found = ", ".join(
+        counts = ", ".join(
             [*(opt.several(self._kinds[kind], kind) for kind in kinds), opt.several(self.warned, "warning")]
         )
         if now.events:
             opt.say(f"now: {now}")
-        opt.say(f"{opt.several(events, 'event')} in {clock.monotonic() - self._began:,.1f} s{aside}: {found}")
+        opt.say(f"{opt.several(events, 'event')} in {clock.monotonic() - self._began:,.1f} s{aside}: {counts}")
         for text in self._last:
             opt.say(f"  {text}")
 

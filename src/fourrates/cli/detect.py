@@ -203,13 +203,16 @@ def _opened(
     files: tuple[str, ...], data: opt.Data, chosen: opt.Chosen, traced: bool, state: Path | None
 ) -> _Job | None:
     """The input and the watch, new or from the state; None if there is nothing to begin with."""
-    saved, history = _saved(state)
+    saved = history = watch = None
+    if state is not None:
+        from fourrates.cli.states import Progress, resumed  # slow to import
+        from fourrates.io import History
+
+        saved = Progress.load(state)
+        history = History([] if saved is None else saved.files, opt.say)
     by = data.by if saved is None else saved.columns.by
     trace = tracer(many=by is not None) if traced else None
-    watch = None
     if saved is not None:
-        from fourrates.cli.states import resumed
-
         watch = resumed(saved, data, chosen, state, trace)
     events, threshold = _events(files, data, saved, watch, history, state)
     try:
@@ -229,17 +232,6 @@ def _opened(
             watch = new_watch(events=events, begun=batches, trace=trace, threshold=threshold, **options)
     asked = chosen.asked(data) if saved is None else saved.merged(chosen.asked(data))
     return _Job(watch, events, batches, history, threshold, asked, saved)
-
-
-def _saved(state: Path | None) -> tuple[Progress | None, History | None]:
-    """The state to resume from, if there is one, and the files that were read; None without a state."""
-    if state is None:
-        return None, None
-    from fourrates.cli.states import Progress  # slow to import
-    from fourrates.io import History
-
-    saved = Progress.load(state)
-    return saved, History([] if saved is None else saved.files, opt.say)
 
 
 def _events(

@@ -68,20 +68,20 @@ def expect(
         made = make(chosen.kind, labels, chosen.parameters, budget=budget, say=opt.say, name="--budget")
     history = HISTORY if per_second is None else int(min(max(per_second * UNITS["month"], HISTORY), LONGEST))
     with checked():
-        found = falls(made, matrix, fall or POINTS, history=history)
+        simulated = falls(made, matrix, fall or POINTS, history=history)
     for sentence in _impossible(matrix, labels, fall or POINTS):
         opt.say(sentence)
-    if not found:
+    if not simulated:
         raise InputError("no recall can fall by that many points")
     if json:
         about = {"detector": type(made).__name__, "parameters": made.parameters, "history": history}
         per_day = None if per_second is None else per_second * UNITS["day"]
-        print(output.as_json({**about, "per_day": per_day, "falls": [fall.to_dict(per_day) for fall in found]}))
+        print(output.as_json({**about, "per_day": per_day, "falls": [fall.to_dict(per_day) for fall in simulated]}))
         return
     if per_second is not None and (length := made.parameters.get("arl")) is not None:
         every = f"{per_second * UNITS['day']:,.0f} events a day: one false alarm in {length:,.0f} events is one in "
         opt.say(every + duration(length / per_second))
-    print_falls(found, per_second)
+    print_falls(simulated, per_second)
 
 
 def _impossible(matrix: npt.NDArray[np.float64], labels: Labels, points: Sequence[float]) -> Iterator[str]:

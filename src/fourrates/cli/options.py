@@ -216,9 +216,6 @@ def say(text: str) -> None:
     print(wrapped("\n".join(map(printable, text.split("\n"))), sys.stderr), file=sys.stderr, flush=True)
 
 
-# The data ---------------------------------------------------------------------------------------------------
-
-
 def events_of(files: Any, columns: Columns, labels_from: str | None = None, **options: Any) -> Events:
     """The events described by the data options; further options as for `io.read`."""
     if labels_from is None and columns.id is not None:
@@ -232,9 +229,6 @@ def peeked(events: Events) -> PeekedBatches:
         return PeekedBatches(events, events.ahead())
     except KeyboardInterrupt:
         raise Stopped("stopped before the first events were read") from None
-
-
-# The detector -----------------------------------------------------------------------------------------------
 
 
 class Spec(NamedTuple):

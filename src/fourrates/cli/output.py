@@ -62,9 +62,6 @@ def literal(text: object) -> Text:
     return Text("\n".join(map(printable, str(text).split("\n"))))
 
 
-# For people -------------------------------------------------------------------------------------------------
-
-
 def finding_table(findings: Sequence[Finding], utc: bool, width: int) -> Table:
     """One row per finding, with when, what, which rates, from and to, and since when.
 
@@ -140,9 +137,6 @@ def wrapped(text: str, stream: TextIO) -> str:
         indent = " " * (len(line) - len(line.lstrip()) + 2)
         lines += textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False) or [""]
     return "\n".join(lines)
-
-
-# For programs -----------------------------------------------------------------------------------------------
 
 
 def as_json(value: Mapping[str, Any]) -> str:

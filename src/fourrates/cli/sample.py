@@ -130,8 +130,8 @@ def _share(asked: str, read: Any) -> float:
         a_day = float(words.removesuffix("/day"))
     except ValueError:
         raise InputError(f"--labels {asked!r} is not written like 200/day or 5%") from None
-    found = [part.times for part in read().parts()]
-    rate = event_rate(np.concatenate(found)) if found and found[0] is not None else None
+    times = [part.times for part in read().parts()]
+    rate = event_rate(np.concatenate(times)) if times and times[0] is not None else None
     if rate is None:
         raise InputError(f"--labels {asked!r} needs times (--time); or give a share, 5%")
     return min(a_day / (86_400 * rate), 1.0)

@@ -65,16 +65,16 @@ def create(name: str, scopes: tuple[str, ...], monitors: tuple[str, ...], days: 
 @opt.json
 def list_tokens(data: Path, json: bool) -> None:
     """List all tokens."""
-    found = [{name: getattr(token, name) for name in SHOWN} for token in _tokens(data).all()]
-    for facts in found:
+    rows = [{name: getattr(token, name) for name in SHOWN} for token in _tokens(data).all()]
+    for facts in rows:
         facts |= {name: facts[name] and _when(facts[name]) for name in ("created", "expires")}
     if json:
-        print(output.as_json({"tokens": found}))
+        print(output.as_json({"tokens": rows}))
         return
     table = output.grid()
     for name in SHOWN:
         table.add_column(name)
-    for facts in found:
+    for facts in rows:
         cells = (", ".join(cell) or "all" if isinstance(cell, tuple) else cell or "never" for cell in facts.values())
         table.add_row(*map(output.literal, cells))
     output.console().print(table)

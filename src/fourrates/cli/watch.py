@@ -133,9 +133,6 @@ def _opened(
     return watched, events
 
 
-# The saved state --------------------------------------------------------------------------------------------
-
-
 def _saved(state: Path | None, file: str) -> Checkpoint | None:
     if state is None:
         return None
@@ -151,9 +148,6 @@ def _restore(tail: Tail, saved: Checkpoint) -> None:
         check_columns(saved.format.columns, tail.events.columns)
     tail.restore(saved.format)
     tail.events.rows, tail.events.skipped = saved.rows, saved.skipped
-
-
-# The rows that are there already ----------------------------------------------------------------------------
 
 
 class Beginning(NamedTuple):

@@ -118,8 +118,6 @@ class Watching:
         self.delivery.report(record)
         self._urgent = True
 
-    # Saving -------------------------------------------------------------------------------------------------
-
     def keep(self) -> None:
         """Save the state if it is due; call this between two pieces of the stream, when all parts agree."""
         if self._dirty and (self._urgent or clock.monotonic() - self._kept >= SAVE):

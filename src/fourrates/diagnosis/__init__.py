@@ -141,10 +141,10 @@ class _Identified(Events):
 
     def resolve(self, names: Sequence[str], times: Sequence[str] = (), source: str = "") -> Columns:
         if self.columns.id is None and not self.settled:
-            found = guess_column("id", names, self.columns.used())
-            self.columns = replace(self.columns, id=found)
-            if found is not None:
-                self._say(f"ids in column {found!r}")
+            id_column = guess_column("id", names, self.columns.used())
+            self.columns = replace(self.columns, id=id_column)
+            if id_column is not None:
+                self._say(f"ids in column {id_column!r}")
         return super().resolve(names, times, source)
 
 
@@ -241,8 +241,8 @@ def _falls(
     names = rate_names(detector.labels.values)
     order = [detector.labels.values.index(label) for label in detector.labels.given]
     known = detector.parameters | {"reference": counts[np.ix_(order, order)].tolist(), "after": "restart"}
-    found = []
+    simulated = []
     for which in sorted(np.argsort(-events, kind="stable")[:CLASSES].tolist()):
         own = FourRates(**known | {"dispersion": max(dispersion.get(names[which], 1.0), 1.0)})
-        found += falls(own, counts, points, classes=[which], history=0)
-    return found
+        simulated += falls(own, counts, points, classes=[which], history=0)
+    return simulated

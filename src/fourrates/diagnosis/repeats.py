@@ -62,8 +62,8 @@ class Ids:
             self._known = self._remembered(self._known)
 
     def _remembered(self, prints: Prints) -> Prints:
-        found: Prints = prints[(prints & np.uint64((1 << self._zeros) - 1)) == 0]
-        return found
+        remembered: Prints = prints[(prints & np.uint64((1 << self._zeros) - 1)) == 0]
+        return remembered
 
 
 class Rows:

@@ -72,8 +72,6 @@ class Diagnosis:
     warnings: Mapping[str, str]  #: problems of the data by topic, in sentences, as `detect` reports them
     middling: int | None = None  #: events of a segment of middling size, if a column defines segments
 
-    # The stream ----------------------------------------------------------------------------------------------
-
     @property
     def per_second(self) -> float | None:
         """Events per second, if known."""
@@ -110,13 +108,13 @@ class Diagnosis:
     def classes(self) -> str:
         """The mix of classes and their recalls, in a line."""
         counts, total = np.array(self.confusion), max(self.events, 1)
-        told = []
+        described = []
         for place, label in enumerate(self.labels[:SHOWN]):
             n = int(counts[place].sum())
             recall = f", {counts[place, place] / n:.1%} of them right" if n else ""
-            told.append(f"{shortened(str(label), 40)} {n / total:.1%}{recall}")
+            described.append(f"{shortened(str(label), 40)} {n / total:.1%}{recall}")
         left = len(self.labels) - SHOWN
-        return "classes: " + "; ".join(told) + (f"; and {left} more" if left > 0 else "")
+        return "classes: " + "; ".join(described) + (f"; and {left} more" if left > 0 else "")
 
     def budget(self) -> str:
         """The budget in alarms a month."""

@@ -165,8 +165,6 @@ class Cohorts:
                 )
                 yield batch.sampled(pairs["probabilities"][part].astype(np.float32)) if sampled else batch
 
-    # State ----------------------------------------------------------------------------------------------------
-
     def to_bytes(self) -> bytes:
         about = About(self.names, self.versions, self.files, self._first, self._dropped)
         parts = {"predictions": self._predictions, "pairs": self._pairs, "delays": self._delays.astype("<i8")}

@@ -63,12 +63,12 @@ class DataWarnings:
             return None
         if (np.abs(labelled - expected) <= DEVIATIONS * np.sqrt(variance) + 1).all():
             return None
-        told = ", ".join(
+        counts = ", ".join(
             f"{n:,.0f} of predicted {label}, not {most:,.0f} as expected"
             for label, n, most in zip(labels.values, labelled, expected, strict=False)
         )
         return (
-            f"labels are not those that were drawn: {told}. If some are still missing, wait for them; if they depend "
+            f"labels are not those that were drawn: {counts}. If some are still missing, wait for them; if they depend "
             "on the outcome (complaints, chargebacks), neither rates nor budget hold"
         )
 

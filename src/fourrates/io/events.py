@@ -338,12 +338,12 @@ class Events:
             found_labels.sort(key=lambda label: label == last)
         self._set_labels(found_labels)
         self._check_score(self.columns.score, f"{source}: ")
-        told = ", ".join(map(str, found_labels[:12])) + (" ..." if len(found_labels) > 12 else "")
+        listed_labels = ", ".join(map(str, found_labels[:12])) + (" ..." if len(found_labels) > 12 else "")
         if len(found_labels) == 2:
             why = "" if self._positive is not None else ", the rarer," if rarer is not None else ""
             guessed = "" if self._positive is not None else " (--positive)"
-            told += f"; {self.labels.values[1]}{why} is the positive one{guessed}"
-        self._say(f"classes from the data: {told}")
+            listed_labels += f"; {self.labels.values[1]}{why} is the positive one{guessed}"
+        self._say(f"classes from the data: {listed_labels}")
 
     def _rarer(self, labels: Sequence[Hashable], truths: Counter[Hashable]) -> Hashable:
         """The label that is much rarer among the true ones, and so likely the positive one."""

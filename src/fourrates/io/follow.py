@@ -196,8 +196,6 @@ class Follower:
         self._at = replace(at, modified=modified, offset=at.offset + len(new), head=head, last=data[-LAST:])
         return new if at.last.strip(b"\0") else new.lstrip(b"\0")  # a writer at its old offset leaves a hole
 
-    # From file to file --------------------------------------------------------------------------------------
-
     def _attempt(self, move: Callable[[], bool]) -> bool:
         """Move to another file; False if there is none that can be read."""
         for _ in range(TRIES):  # a file may be renamed between being seen and being opened

@@ -337,11 +337,11 @@ class Joined(_Side):
 
     def data_warnings(self) -> dict[str, str]:
         own = {"unmatched": self._unmatched(), "delays": self.join.delay_warning}
-        return {**{topic: told for topic, told in own.items() if told}, **super().data_warnings()}
+        return {**{topic: sentence for topic, sentence in own.items() if sentence}, **super().data_warnings()}
 
     def _unmatched(self) -> str:
         counts = self.counts
-        told = (
+        groups = (
             (counts["waiting"], "prediction waits", "predictions wait", "for a label"),
             (counts["expired"] + counts["displaced"], "prediction", "predictions", "left without a label"),
             (counts["repeated_predictions"], "prediction", "predictions", "arrived twice"),
@@ -349,7 +349,7 @@ class Joined(_Side):
             (counts["repeated_labels"], "label", "labels", "arrived twice"),
             (counts["late_labels"], "label", "labels", "arrived after the prediction had left"),
         )
-        return ", ".join(f"{n:,} {singular if n == 1 else plural} {rest}" for n, singular, plural, rest in told if n)
+        return ", ".join(f"{n:,} {singular if n == 1 else plural} {rest}" for n, singular, plural, rest in groups if n)
 
     def _join_all(self, predictions: Iterator[_Rows], labels: Iterator[_Rows], timed: tuple[bool, bool]) -> None:
         """Join the rows of both sides by time if both have it, at equal times predictions first."""

@@ -30,10 +30,10 @@ class Chain(io.RawIOBase):
         first = self.read1(size)
         if len(first) == size or not first:
             return first
-        found = bytearray(first)
-        while len(found) < size and (more := self.read1(size - len(found))):
-            found += more
-        return bytes(found)
+        joined = bytearray(first)
+        while len(joined) < size and (more := self.read1(size - len(joined))):
+            joined += more
+        return bytes(joined)
 
     def read1(self, size: int, /) -> bytes:
         """Up to `size` available bytes; none at the end."""

@@ -97,23 +97,23 @@ def _pair_tables(pairs: Iterator[Any]) -> Iterator[Table]:
 
 def paths(names: Sequence[str | os.PathLike[str]], may_be_empty: bool = False) -> list[str]:
     """All files of paths, globs and folders, in order; those of a glob or folder sorted by name."""
-    found: list[str] = []
+    files: list[str] = []
     for given in names:
         name = os.fspath(given)
         if name == "-":
-            found.append(name)
+            files.append(name)
         elif os.path.isdir(name):
             inside = sorted(str(path) for path in Path(name).iterdir() if _bare_suffix(path.name) in SUFFIXES)
             if not inside and not may_be_empty:
                 raise InputError(f"{name}: no file in this folder ends in {', '.join(SUFFIXES)}")
-            found += inside
+            files += inside
         elif os.path.exists(name) or not glob.has_magic(name):
-            found.append(name)
+            files.append(name)
         elif matched := sorted(path for path in glob.glob(name, recursive=True) if not os.path.isdir(path)):
-            found += matched
+            files += matched
         else:
             raise InputError(f"{name}: no file matches")
-    return found
+    return files
 
 
 def _bare_suffix(name: str) -> str:

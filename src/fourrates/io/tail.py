@@ -111,8 +111,6 @@ class Tail:
         if saved.columns is not None:
             self.events.settle(saved.columns)
 
-    # Lines to tables ----------------------------------------------------------------------------------------
-
     def _lines(self, lines: list[bytes]) -> Iterator[Batch]:
         while self._begins and lines:
             line = lines[0]

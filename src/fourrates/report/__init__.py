@@ -89,13 +89,13 @@ def _rates(stream: Stream) -> list[tuple[str, str, str, str]]:
     """Every rate of a stream before and in the last episode or now, with its counts."""
     if stream.episode is None or stream.trace is None:
         return []
-    found = []
+    rows = []
     for rate in ("accuracy", *rate_names(stream.labels))[:RATES]:
         before, after = (stream.share(rate, *span) for span in stream.spans())
         if before.n and after.n:
             values = (f"{before.value:.3f}", f"{after.value:.3f}")
-            found.append((title(rate).partition(",")[0], *values, based_on(after, rate)))
-    return found
+            rows.append((title(rate).partition(",")[0], *values, based_on(after, rate)))
+    return rows
 
 
 def _finding(number: int, finding: Finding, stream: Stream, words: Words, drawn: Sequence[Stream]) -> dict[str, Any]:

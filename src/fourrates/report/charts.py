@@ -42,9 +42,6 @@ def glyph(finding: Finding) -> str:
     return GLYPHS.get(finding.kind, "▼" if fell else "▲")
 
 
-# Rates over time --------------------------------------------------------------------------------------------
-
-
 def chosen(streams: Sequence[Stream]) -> list[Stream]:
     """The streams that are drawn, namely the first ones that drifted."""
     return [one for one in streams if one.trace is not None and one.trace.events - one.trace.first >= FEWEST][:STREAMS]
@@ -132,9 +129,6 @@ def _start(finding: Finding) -> tuple[int, int]:
     return finding.at, finding.at
 
 
-# Place and change ------------------------------------------------------------------------------------
-
-
 def heat(facts: Facts, words: Words) -> dict[str, Any]:
     """Segment by class, as the recall now minus normal, with the most harm first."""
     names = rate_names(facts.labels)[: len(facts.labels)]
@@ -215,9 +209,6 @@ def difference(stream: Stream) -> dict[str, Any] | None:
         "left_out": len(labels) - len(kept),
         "over": stream.episode.end is not None,
     }
-
-
-# History ---------------------------------------------------------------------------------------
 
 
 def timeline(facts: Facts, words: Words, numbers: dict[int, int]) -> dict[str, Any]:

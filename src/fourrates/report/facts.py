@@ -189,11 +189,11 @@ def gather(watch: Watch, events: Events | Joined, findings: Sequence[Finding], n
     unread = {*quiet[LOADED:]}  # loading a segment of a bank takes milliseconds
     for name in watch.segments:
         rates = {} if name in unread else watch.segments[name].rates
-        found = tuple(finding for finding in own[name] if not isinstance(finding, Shift))
-        episode = _episode(found, opened.get(name), watch.holds)
-        standing = _standing(found, opened.get(name), watch.holds, name in warns, rates)
+        own_findings = tuple(finding for finding in own[name] if not isinstance(finding, Shift))
+        episode = _episode(own_findings, opened.get(name), watch.holds)
+        standing = _standing(own_findings, opened.get(name), watch.holds, name in warns, rates)
         seen = traces.get(name), opened.get(name)
-        streams.append(Stream(name, size[name], found, standing, labels, *seen, rates, episode))
+        streams.append(Stream(name, size[name], own_findings, standing, labels, *seen, rates, episode))
     streams.sort(key=lambda stream: stream.rank)
     first, last = (None if at is None else microseconds(at) for at in (watch.first_time, watch.last_time))
     rate = watch.events / ((last - first) / 1e6) if first is not None and last is not None and last > first else None
@@ -266,7 +266,7 @@ def _smallest(
         return []
     own = None if rate is None else rate * middling.events / max(watch.events, 1)
     spans = WITHIN if own is None else [int(own * UNITS[span]) for span in SPANS]
-    detector, found = watch.detector, []
+    detector, smallest = watch.detector, []
     for which in dict.fromkeys((int(of_class.argmin()), int(of_class.argmax()))):
         order = [detector.labels.values.index(label) for label in detector.labels.given]
         disperse = max(dispersion.get(rate_names(detector.labels.values)[which], 1.0), 1.0)
@@ -276,9 +276,9 @@ def _smallest(
         for span in spans:
             fall = smallest_fall(detector, counts, which, span, LARGE) if span >= WITHIN[0] / 10 else None
             if fall is not None and not fall.lost:
-                found.append((fall, own))
+                smallest.append((fall, own))
                 break
-    return found
+    return smallest
 
 
 def ended(finding: Finding) -> int:

@@ -62,9 +62,6 @@ def text(words: object) -> str:
     return html.escape(printable(str(words)))
 
 
-# The table --------------------------------------------------------------------------------------------------
-
-
 def _findings(findings: Sequence[Finding], utc: bool) -> str:
     many = any(finding.where is not None for finding in findings)
     head = ["", *(["segment"] if many else []), "found", "started about", "rate", "from → to"]

@@ -197,10 +197,10 @@ class Words:
             text += f", {_time(facts.first_time)} to {_time(facts.last_time)}{' UTC' if facts.utc else ''}"
         if self.worst.standing == "unknown":
             return text
-        found = counted(finding.kind for finding in facts.findings)
+        counts = counted(finding.kind for finding in facts.findings)
         if facts.resumed:
-            found = f"{found.replace('no drift', 'no new drift')} in this run"
-        return f"{text}: {found}. Intervals are at 90 %."
+            counts = f"{counts.replace('no drift', 'no new drift')} in this run"
+        return f"{text}: {counts}. Intervals are at 90 %."
 
     def part(self) -> str:
         """What the charts have of all events, after a state; they are drawn from this run."""
@@ -218,17 +218,17 @@ class Words:
             return []
         since = self.when(worst, worst.episode.since)
         enough, command = self.rows(worst)
-        found: list[tuple[str, str, str | None]] = [
+        actions: list[tuple[str, str, str | None]] = [
             ("Roll back", f"if a model, threshold or feature was released around {since}.{self.serving()}", None),
             ("Repair", f"if an input changed then, compare {self.place(worst)} with those before.", None),
             ("Retrain", f"if the world changed. {enough}", command),
         ]
         if worst.open is not None:
             accept = "fourrates detect … --state STATE --accept" + (f" {_quoted(worst.name)}" if self.many else "")
-            found.append(("Accept", "if it was meant. The level since the alarm becomes normal.", accept))
+            actions.append(("Accept", "if it was meant. The level since the alarm becomes normal.", accept))
         if worst.open is not None and not worst.open.confirmed:
-            found.insert(0, ("Wait", "It is not confirmed yet; most false alarms are withdrawn soon.", None))
-        return found
+            actions.insert(0, ("Wait", "It is not confirmed yet; most false alarms are withdrawn soon.", None))
+        return actions
 
     def serving(self) -> str:
         """Which version of the model predicts, and since when."""
@@ -300,7 +300,7 @@ class Words:
 
     def trust(self, said: Sequence[str]) -> list[tuple[str, list[str]]]:
         """The budget, the alarms against those expected, drifts that would be found, and problems of the data."""
-        facts, found = self.facts, []
+        facts, entries = self.facts, []
         span = None if facts.first_time is None or facts.last_time is None else facts.last_time - facts.first_time
         if facts.arl is not None:
             every = duration(facts.arl * span / 1e6 / facts.events) if span and facts.events else None
@@ -308,13 +308,13 @@ class Words:
             text = f"One false alarm in {facts.arl:,.0f} events{each} while nothing changes"
             if every:
                 text += f": one in {every}{' over all segments' if self.many else ''}"
-            found.append(("False-alarm budget", [text + "."]))
+            entries.append(("False-alarm budget", [text + "."]))
             if facts.new:
                 alarms = sum(finding.kind == "drift" for finding in facts.findings)
                 withdrawn = sum(finding.kind == "withdrawal" and finding.closes for finding in facts.findings)
                 text = f"{several(alarms, 'alarm')} in {several(facts.new, 'event')}{' of this run' * facts.resumed}"
                 text += f"; {max(facts.new / facts.arl, 0.01):.2g} false ones expected"
-                found.append(("Alarms", [text + (f"; {withdrawn:,} withdrawn." if withdrawn else ".")]))
+                entries.append(("Alarms", [text + (f"; {withdrawn:,} withdrawn." if withdrawn else ".")]))
         if facts.smallest:
             lines = [
                 f"{rate_in_words(fall.rate)} from {fall.before:.3f} to {fall.after:.3f}, within "
@@ -322,20 +322,21 @@ class Words:
                 for fall, rate in facts.smallest
             ]
             streams = f"in half of {facts.smallest[0][0].streams} simulated streams"
-            found.append(("Smallest fall found", [f"{_list(lines)}, {streams}{' of a middling segment' * self.many}."]))
+            streams += " of a middling segment" * self.many
+            entries.append(("Smallest fall found", [f"{_list(lines)}, {streams}."]))
         drifted = any(one.open for one in facts.streams) or any(isinstance(one, Drift) for one in facts.findings)
         correlated = in_words(facts.dispersion, drifted)
         sentences = [*said, *([correlated] if correlated else [])]
         problems = [f"{sentence[0].upper()}{sentence[1:]}." for sentence in sentences]
-        found.append(("Data", problems or ["No problems found."]))
+        entries.append(("Data", problems or ["No problems found."]))
         moved = [shift for shift in facts.findings if isinstance(shift, Shift)]
         ahead = [self.prediction_shift(shift) for shift in moved if isinstance(shift, PredictionShift)]
         mixed = [self.shift(shift) for shift in moved if not isinstance(shift, PredictionShift)]
         for name, lines in (("Class-mix shifts", mixed), ("Prediction shifts", ahead)):
             if lines:
                 more = [f"{len(lines) - SHIFTS:,} earlier: --json has them all."] if len(lines) > SHIFTS else []
-                found.append((name, ["Not drifts of the classifier.", *lines[-SHIFTS:], *more]))
-        return [(name, [printable(line) for line in lines]) for name, lines in found]
+                entries.append((name, ["Not drifts of the classifier.", *lines[-SHIFTS:], *more]))
+        return [(name, [printable(line) for line in lines]) for name, lines in entries]
 
     def shift(self, shift: Shift) -> str:
         """A shift of the class mix, in a line."""
@@ -400,7 +401,7 @@ def settings(detector: Detector, events: Events | Joined) -> list[tuple[str, str
     columns = events.columns
     classes = _list([shortened(str(label)) for label in labels])
     skipped = f", {events.skipped:,} of them skipped because a value was missing" if events.skipped else ""
-    told: list[tuple[str, Any]] = [
+    rows: list[tuple[str, Any]] = [
         ("Detector", type(detector).__name__),
         *((name, _reference(value) if name == "reference" else _plain(value)) for name, value in parameters.items()),
         ("Tolerance", detector.tolerance_in_words() if isinstance(detector, FourRates) else None),
@@ -413,7 +414,7 @@ def settings(detector: Detector, events: Events | Joined) -> list[tuple[str, str
         ("Segments by", ", ".join(columns.by_names) or None),
         ("Rows", f"{events.rows:,}{skipped}"),
     ]
-    return [(name, printable(str(value))) for name, value in told if value is not None]
+    return [(name, printable(str(value))) for name, value in rows if value is not None]
 
 
 def _reference(counts: Sequence[Sequence[int]] | None) -> str | None:
