@@ -29,12 +29,7 @@ class Ids:
         self._hasher, self._most = Hasher(KEY), kept
         self._known: Prints = np.empty(0, np.uint64)
         self._zeros = 0
-        self._repeated = 0
-
-    @property
-    def repeated(self) -> int:
-        """Events with a repeated id."""
-        return self._repeated
+        self.repeated = 0  # events whose id was there before
 
     @property
     def is_estimate(self) -> bool:
@@ -55,7 +50,7 @@ class Ids:
         """Take fingerprints in."""
         prints = self._remembered(prints)
         new = np.setdiff1d(prints, self._known)
-        self._repeated += (prints.size - new.size) << self._zeros
+        self.repeated += (prints.size - new.size) << self._zeros
         self._known = np.union1d(self._known, new)
         while self._known.size > self._most:
             self._zeros += 1

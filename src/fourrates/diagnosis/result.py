@@ -20,6 +20,11 @@ from fourrates.watch.now import several
 Matrix = tuple[tuple[int, ...], ...]
 FEW = 30  # events of a class, below which its recall is unknown
 SHOWN = 12  # classes listed one by one
+PLAIN = (
+    *("events", "rows", "threshold", "arl", "alarms_a_month", "drifts", "labels", "problems", "said", "lacking"),
+    *("confusion", "dispersion", "season", "scores"),
+)
+"""What JSON has as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,18 @@ class Clocked:
     unknown: int  #: events without a time
     backwards: int  #: events with an earlier time than the one before, in their stream
     largest_step: np.timedelta64  #: how far back the largest of these steps goes
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values for JSON."""
+        return {
+            "first_time": plain.moment(self.first, self.utc),
+            "last_time": plain.moment(self.last, self.utc),
+            "per_day": self.per_day,
+            "days": plain.to_json(self.days),
+            "without_time": self.unknown,
+            "backwards": self.backwards,
+            "largest_step_back": float(self.largest_step / np.timedelta64(1, "s")),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,36 +212,14 @@ class Diagnosis:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values for JSON."""
-        clock = self.clock
         per_day = None if self.segment_per_second is None else self.segment_per_second * UNITS["day"]
-        times = (
-            {}
-            if clock is None
-            else {
-                "first_time": plain.moment(clock.first, clock.utc),
-                "last_time": plain.moment(clock.last, clock.utc),
-                "per_day": clock.per_day,
-                "days": None if clock.days is None else list(clock.days),
-                "without_time": clock.unknown,
-                "backwards": clock.backwards,
-                "largest_step_back": float(clock.largest_step / np.timedelta64(1, "s")),
-            }
-        )
         return {
-            **{
-                name: getattr(self, name) for name in ("events", "rows", "threshold", "arl", "alarms_a_month", "drifts")
-            },
+            **{name: plain.to_json(getattr(self, name)) for name in PLAIN},
             **({} if self.streams is None else {"streams": self.streams, "events_of_middling": self.middling}),
-            **{name: list(getattr(self, name)) for name in ("labels", "problems", "said")},
-            **times,
-            "lacking": dict(self.lacking),
-            "confusion": [list(row) for row in self.confusion],
-            "dispersion": {rate: plain.finite(value) for rate, value in self.dispersion.items()},
-            "season": self.season,
+            **({} if self.clock is None else self.clock.to_dict()),
             "repeated_ids": self.repeats.ids,
             "repeated_rows": self.repeats.rows,
             "every_event_twice": self.repeats.twice_each,
-            "scores": None if self.scores is None else [plain.finite(score) for score in self.scores],
             "falls": [fall.to_dict(per_day) for fall in self.falls],
         }
 
