@@ -121,7 +121,7 @@ def test_ids_met_before_are_counted():
     found = diagnosed(frame)
     assert found.repeats.ids == 100
     assert "100 events have an id that was there before" in problems(frame)
-    assert "ids in column 'id'" in found.said
+    assert found.said[0].startswith("ids in column 'id', labels in column 'y_true'")
     frame["order"] = frame.pop("id")
     assert diagnosed(frame).repeats.ids is None
     assert diagnosed(frame, id="order").repeats.ids == 100

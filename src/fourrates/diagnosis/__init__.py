@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -21,9 +20,8 @@ from fourrates.events.columns import numbers, pick
 from fourrates.events.door import By
 from fourrates.frames import PeekedBatches, make, open_events, reusable
 from fourrates.io import Batch, Columns, Events, InputError
-from fourrates.io.events import guess_column
 from fourrates.io.late import Joined, Order
-from fourrates.labels import Labels, rate_names
+from fourrates.labels import rate_names
 from fourrates.watch import Watch
 from fourrates.watch.dispersion import dispersions
 
@@ -88,13 +86,10 @@ def diagnose(
     said: list[str] = []
     source = reusable(source)
     asked = Columns(truth, pred, score, time, by, id)
-    events: Events
-    if labels_from is None:
-        known = None if labels is None else Labels(labels, positive)
-        events = _Identified(source, asked, known, threshold, "skip", said.append, positive)
-    else:
-        more: dict[str, Any] = {"threshold": threshold, "labels": labels, "positive": positive, "order": order}
-        events = open_events(source, asked, reusable(labels_from), bad="skip", say=said.append, **more)
+    joining: dict[str, Any] = {} if labels_from is None else {"order": order}
+    choices = {"labels": labels, "positive": positive, "threshold": threshold, "bad": "skip", **joining}
+    events = open_events(source, asked, reusable(labels_from), say=said.append, **choices)
+    events.optional = () if labels_from is not None else ("id",)  # which shows duplicates
     look = _Look(events)
     begun = PeekedBatches(events, look.batches())
     if begun.is_empty:
@@ -134,18 +129,6 @@ def diagnose(
         warnings=MappingProxyType(warnings),
         middling=None if events.columns.by is None else int(sizes[sizes.size // 2]),
     )
-
-
-class _Identified(Events):
-    """Events with their ids too, if a column looks like that."""
-
-    def resolve(self, names: Sequence[str], times: Sequence[str] = (), source: str = "") -> Columns:
-        if self.columns.id is None and not self.settled:
-            id_column = guess_column("id", names, self.columns.used())
-            self.columns = replace(self.columns, id=id_column)
-            if id_column is not None:
-                self._say(f"ids in column {id_column!r}")
-        return super().resolve(names, times, source)
 
 
 class _Look:

@@ -136,6 +136,7 @@ class Events:
     """
 
     needs: tuple[str, ...] = ("truth", "pred")  # roles whose columns must be there; a score is a prediction too
+    optional: tuple[str, ...] = ()  # roles whose columns are used if they are there
     names_source = False  # whether messages about columns name the source
     time_hint = "--time"
 
@@ -273,6 +274,8 @@ class Events:
                 there = f"is only {listed(names)}; is it a table?" if len(names) == 1 else f"are {listed(names)}"
                 raise InputError(f"{where}which column holds the {what}? There {there}{hint}")
         self._check_score(columns.score, where)
+        for kind in self.optional:
+            columns = self._guess_kind(columns, kind, names)
         both = self._guess_kind(self._guess_kind(columns, "probability", names), "other", names)
         return both if both.drawn else columns
 
