@@ -131,9 +131,9 @@ def test_very_many_ids_are_counted_in_bounded_memory():
     ids = Ids(kept=1_000)
     random = np.random.default_rng(0)
     for start in range(0, 200_000, 10_000):
-        ids.take(np.arange(start, start + 10_000))
+        ids.add(np.arange(start, start + 10_000))
     again = random.choice(200_000, 40_000, replace=False)
-    ids.take(again)
+    ids.add(again)
     assert ids.is_estimate
     # 500 to 1,000 ids are remembered, of which a fifth come again: at least 100, a standard error of at most 10 %.
     assert ids.repeated == pytest.approx(40_000, rel=0.4)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
-from functools import reduce, wraps
+from functools import partial, reduce, wraps
 from importlib import import_module
 from inspect import cleandoc
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -27,8 +27,7 @@ SECTIONS = {
 """The headings of a help, and the parameters below each."""
 HEADINGS = {name: heading for heading, names in SECTIONS.items() for name in names.split()}
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-Decorator = Callable[[Function], Function]
+Decorator = Callable[[Any], Any]
 
 
 class Commands(click.Group):
@@ -92,18 +91,11 @@ def help_of(made: click.Command) -> str:
     return cleandoc(made.help or "").replace("\n\nExamples\n--------\n", "\n\n\b\nExamples\n")
 
 
-# In some releases click's own decorators work only once; these can be shared by commands.
+option = click.option
+argument = partial(click.argument, cls=Argument)
 
 
-def option(*names: str, **details: Any) -> Decorator[Any]:
-    return lambda function: click.option(*names, **details)(function)
-
-
-def argument(*names: str, **details: Any) -> Decorator[Any]:
-    return lambda function: click.argument(*names, cls=Argument, **details)(function)
-
-
-def gathered(kind: type[Any], name: str, *options: Decorator[Any]) -> Decorator[Any]:
+def gathered(kind: type[Any], name: str, *options: Decorator) -> Decorator:
     """Combine options into one decorator, and one argument, an instance of a data class with their fields."""
     names = [field.name for field in fields(kind)]
 
@@ -118,6 +110,6 @@ def gathered(kind: type[Any], name: str, *options: Decorator[Any]) -> Decorator[
     return decorate
 
 
-def together(*options: Decorator[Any]) -> Decorator[Any]:
+def together(*options: Decorator) -> Decorator:
     """Combine options into one decorator, in this order in the help."""
-    return lambda function: reduce(lambda inner, one: one(inner), reversed(options), function)
+    return lambda function: reduce(lambda inner, option: option(inner), reversed(options), function)

@@ -59,7 +59,7 @@ class Watching:
     def feed(self, lines: bytes) -> None:
         self._dirty = True
         for batch in self.tail.feed(lines):
-            self.take(batch)
+            self.update(batch)
             self.view.tick()
         if self.events.rows >= self._next_look:
             self._next_look = 2 * self.events.rows
@@ -78,9 +78,9 @@ class Watching:
     def finish(self) -> None:
         self._dirty = True
         for batch in self.tail.finish():
-            self.take(batch)
+            self.update(batch)
 
-    def take(self, batch: Batch) -> None:
+    def update(self, batch: Batch) -> None:
         """Update with a batch; report its findings and the warning open after it."""
         for finding in self.watch.update(batch, self.events.keys):
             if finding.kind != "shift":

@@ -168,7 +168,7 @@ class _Look:
             identifying.append(batch.times)
         if table is not None:
             identifying += self._of_table(table, batch)
-        self.rows.take(*identifying)
+        self.rows.add(*identifying)
 
     def _count_days(self, times: npt.NDArray[np.datetime64]) -> None:
         known = times[~np.isnat(times)]
@@ -183,7 +183,7 @@ class _Look:
         kept, columns = np.searchsorted(table.rows, batch.rows), self._events.columns
         if columns.id is not None:
             self.has_ids = True
-            self.ids.take(pick(table.data[columns.id], kept))
+            self.ids.add(pick(table.data[columns.id], kept))
         return [] if columns.score is None else [numbers(table.data[columns.score])[0][kept]]
 
 

@@ -36,7 +36,7 @@ class Ids:
         """Whether there were too many ids to remember each."""
         return self._zeros > 0
 
-    def take(self, ids: Any) -> None:
+    def add(self, ids: Any) -> None:
         """Count ids; missing ones are skipped."""
         if hasattr(ids, "null_count"):
             ids = ids.drop_null() if ids.null_count else ids
@@ -44,10 +44,10 @@ class Ids:
             ids = [value for value in ids if not is_missing(value)]
         elif ids.dtype.kind == "f":
             ids = ids[~np.isnan(ids)]
-        self.take_prints(fingerprints(self._hasher, ids)["low"])
+        self.add_prints(fingerprints(self._hasher, ids)["low"])
 
-    def take_prints(self, prints: Prints) -> None:
-        """Take fingerprints in."""
+    def add_prints(self, prints: Prints) -> None:
+        """Count fingerprints."""
         prints = self._remembered(prints)
         new = np.setdiff1d(prints, self._known)
         self.repeated += (prints.size - new.size) << self._zeros
@@ -71,7 +71,7 @@ class Rows:
         self._pairs = np.zeros(2, np.int64)  # by whether the row before has an even or an odd number
         self._alike = np.zeros(2, np.int64)
 
-    def take(self, *columns: npt.NDArray[Any]) -> None:
+    def add(self, *columns: npt.NDArray[Any]) -> None:
         """Count rows; all columns have the same length and hold whole numbers, times or fractions."""
         mixed = np.full(columns[0].size, 0x9E3779B97F4A7C15, np.uint64)
         for column in columns:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fourrates.events.door import Reading
     from fourrates.labels import Labels
 
-NEVER = np.iinfo(np.int64).min  # before any time
+NEVER = np.iinfo(np.int64).min  # before any time; an unknown one as a number
 DEVIATIONS = 3.5  # of the number of labels from the expected one
 
 
@@ -34,7 +34,7 @@ class DataWarnings:
         self.backwards = 0  # times that are earlier than the one before them in their segment
         self.largest_step = np.timedelta64(0, "us")  # back
         self._first_step = ""
-        self._latest = np.empty(0, np.int64)  # time of each segment
+        self._latest = np.array([NEVER])  # time of each segment
 
     def add_scores(self, scores: npt.NDArray[np.float64], with_comma: str | None) -> None:
         """Note scores; `with_comma` is the first one written with a decimal comma."""
@@ -83,29 +83,38 @@ class DataWarnings:
 
     def _note_order(self, batch: Batch, times: npt.NDArray[np.datetime64]) -> None:
         """Count backward steps in time within each segment."""
-        known = np.flatnonzero(~np.isnat(times))
-        if not known.size:
+        micros, rows, keys = times.astype("M8[us]", copy=False).view(np.int64), batch.rows, batch.keys
+        known = micros != NEVER
+        if not known.all():
+            micros, rows, keys = micros[known], rows[known], None if keys is None else keys[known]
+        if not micros.size:
             return
-        micros = times[known].astype("M8[us]").astype(np.int64)
-        keys = np.zeros(known.size, np.int64) if batch.keys is None else batch.keys[known]
-        more = max(int(keys.max()) + 1 - self._latest.size, 0)
-        self._latest = np.append(self._latest, np.full(more, NEVER))
-        if micros[0] >= self._latest.max() and (micros[1:] >= micros[:-1]).all():
+        if keys is not None:
+            more = max(int(keys.max()) + 1 - self._latest.size, 0)
+            self._latest = np.append(self._latest, np.full(more, NEVER))
+        in_order = micros[0] >= self._latest.max() and (micros[1:] >= micros[:-1]).all()
+        begins: Any = 0  # where a segment begins
+        if keys is not None and not in_order:
+            order = np.argsort(keys, kind="stable")
+            micros, rows, keys = micros[order], rows[order], keys[order]
+            begins = np.append(True, keys[1:] != keys[:-1])
+        latest = self._latest.copy()
+        if keys is None:
+            self._latest[0] = micros[-1]
+        else:
             self._latest[keys] = micros  # of several times of a segment the last one is kept
+        if in_order:
             return
-        order = np.argsort(keys, kind="stable")
-        known, micros, keys = known[order], micros[order], keys[order]
-        begins = np.append(True, keys[1:] != keys[:-1])
-        before = np.where(begins, self._latest[keys], np.append(NEVER, micros[:-1]))
-        self._latest[keys] = micros
+        before = np.append(NEVER, micros[:-1])
+        before[begins] = latest[0 if keys is None else keys[begins]]
         back = np.flatnonzero(micros < before)
         if not back.size:
             return
         if not self.backwards:
-            first = back[known[back].argmin()]
+            first = back[rows[back].argmin()]
             step = np.array([micros[first], before[first]]).astype("M8[us]").astype("M8[s]")
             earlier, later = (str(time).replace("T", " ") for time in step)
-            self._first_step = f"{batch.source}, row {int(batch.rows[known[first]]):,} ({earlier} after {later})"
+            self._first_step = f"{batch.source}, row {int(rows[first]):,} ({earlier} after {later})"
         self.backwards += back.size
         self.largest_step = max(self.largest_step, np.timedelta64(int((before - micros)[back].max()), "us"))
 

@@ -117,7 +117,7 @@ class _Rows(NamedTuple):
     drawn: npt.NDArray[np.float32]  # probabilities of being labelled, its own first; 0 if unknown
     times: npt.NDArray[np.float64] | None  # microseconds that never run backwards
 
-    def take(self, which: Any) -> _Rows:
+    def select(self, which: Any) -> _Rows:
         return _Rows(*(None if column is None else column[which] for column in self))  # type: ignore[arg-type]
 
 
@@ -370,7 +370,7 @@ class Joined(_Side):
         order = np.argsort(both.times, kind="stable")  # type: ignore[arg-type]
         for start in range(0, order.size, TOGETHER):
             part = order[start : start + TOGETHER]
-            self._join_rows(both.take(part), is_label[part], True)
+            self._join_rows(both.select(part), is_label[part], True)
 
     def _join_rows(self, rows: _Rows, is_label: npt.NDArray[np.bool_], clocked: bool) -> None:
         """Join rows; pairs go to the cohorts."""
