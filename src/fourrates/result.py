@@ -134,17 +134,14 @@ class Findings:
         from fourrates.report import page
 
         files.check_writable(path)
-        files.write(
-            path, page(self.watch, self.source, self._findings, self.slices(*slices) if slices else None).encode()
-        )
+        files.write(path, page(self, self.slices(*slices) if slices else None).encode())
 
     def headline(self) -> str:
         """The current status, with the number of drifts and events, and their time span."""
         return ". ".join(self._first_lines())
 
     def _first_lines(self) -> list[str]:
-        history = self.history()
-        return [line for line in (str(self.now()), history[0].upper() + history[1:]) if line]
+        return [line for line in (str(self.now()), self.history()) if line]
 
     def history(self) -> str:
         """The number of drifts, unless it is too early to say, and of events, and their time span."""
@@ -158,7 +155,7 @@ class Findings:
         if watch.first_time is not None and watch.last_time is not None:
             first, last = (plain.moment(at, False, precise=False) for at in (watch.first_time, watch.last_time))
             text += f", {first} to {last}{' UTC' if self.source.utc else ''}"
-        return text
+        return text[0].upper() + text[1:]
 
     def summary(self) -> str:
         """The status, the findings, and the choices made, as text."""

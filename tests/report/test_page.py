@@ -21,6 +21,7 @@ from fourrates.plot import DRIFT, END, drawn, save_figure
 from fourrates.report import page
 from fourrates.report.facts import gather
 from fourrates.report.words import Words
+from fourrates.result import Findings
 from fourrates.streams import SCENARIOS, fraud
 from fourrates.watch import Watch
 from fourrates.watch.trace import Trace
@@ -30,7 +31,7 @@ def report(source, detector, **options):
     run = Watch(detector, trace=Trace)
     events = io.read(source, labels=detector.parameters["labels"], **options)
     found = [one for batch in events for one in run.update(batch, events.keys)]
-    return page(run, events, found), found
+    return page(Findings(run, events, found, [])), found
 
 
 def words_of(text):
@@ -311,13 +312,13 @@ def test_a_run_that_is_resumed_tells_of_the_drift_that_is_open():
     before = [one for batch in io.read(first) for one in run.update(batch)]
     run = Watch.from_bytes(run.to_bytes(), Trace)
     events = io.read(second)
-    assert headline(page(run, events, [])).startswith("Drifted: tpr fell from 0.9")  # not an event yet
+    assert headline(page(Findings(run, events, [], []))).startswith("Drifted: tpr fell from 0.9")  # not an event yet
     assert [one for batch in events for one in run.update(batch)] == []
     since = slice(before[0].at + 1, 9_500)
     positives = data["y_true"][since] == 1
     tpr = (data["y_pred"][since] == 1)[positives].mean()
     normal = before[0].changes[0].before.value
-    text = page(run, events, [])
+    text = page(Findings(run, events, [], []))
     assert headline(text) == f"Drifted: tpr fell from {normal:.3f} to {tpr:.3f}"
     assert tiles(text)["Now"][1].endswith(f" of {positives.sum():,} positives")
 
@@ -414,7 +415,7 @@ def test_ten_million_events_make_a_page_of_less_than_two_megabytes():
         for batch in (events := io.read((truth, pred))):
             found += run.update(batch)
     assert run.events == 10_000_000
-    text = page(run, events, found)
+    text = page(Findings(run, events, found, []))
     assert len(text.encode()) < 2_000_000
 
 

@@ -373,7 +373,7 @@ def _write(found: Findings, slices: Sequence[Slice] | None, outputs: Outputs, ne
     if outputs.report is not None:
         from fourrates.report import page
 
-        disk.write(outputs.report, page(found.watch, found.source, [*found], slices, new).encode())
+        disk.write(outputs.report, page(found, slices, new).encode())
         opt.say(f"report: {outputs.report}")
     if outputs.plot is not None:
         from fourrates.plot import save_figure

@@ -24,9 +24,8 @@ from fourrates.report.words import WHY, Words, based_on, settings, title
 
 if TYPE_CHECKING:
     from fourrates.findings import Finding
-    from fourrates.io import Events, Joined
+    from fourrates.result import Findings
     from fourrates.slices import Slice
-    from fourrates.watch import Watch
 
 __all__ = ["page"]
 
@@ -37,14 +36,9 @@ MOST_ROWS = 200  # and at all
 RATES = 20  # in the table of rates
 
 
-def page(
-    watch: Watch,
-    events: Events | Joined,
-    findings: Sequence[Finding],
-    slices: Sequence[Slice] | None = None,
-    new: int | None = None,
-) -> str:
-    """The page of a watch with traces, and of what it read; `new` events of this run, if earlier runs had some too."""
+def page(found: Findings, slices: Sequence[Slice] | None = None, new: int | None = None) -> str:
+    """The page of what was found, in a watch with traces; `new` events of this run, if earlier runs had some too."""
+    watch, events, findings = found.watch, found.source, [*found]
     own = files(__name__)
     licence, uplot = (own / "vendor" / "uPlot-LICENSE").read_text(), (own / "vendor" / "uPlot.iife.min.js").read_text()
     facts = gather(watch, events, findings, new)
@@ -65,6 +59,7 @@ def page(
         style="".join((own / name).read_text() for name in ("vendor/uPlot.min.css", "theme.css", "page.css")),
         scripts=[f"/*\n{licence}*/\n{uplot}", "".join((own / name).read_text() for name in ("drawing.js", "page.js"))],
         words=words,
+        history=found.history(),
         standing="recovered" if worst.improved else worst.standing,
         worst=shortened(str(worst.name)),
         timed=facts.last_time is not None,

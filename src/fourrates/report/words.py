@@ -13,7 +13,7 @@ from fourrates.detectors import FourRates
 from fourrates.escaping import printable, shortened
 from fourrates.findings import CLASSES, Drift, Finding, PredictionShift, Share, Shift
 from fourrates.labels import rate_names
-from fourrates.plain import ARROWS, counted, rows_since
+from fourrates.plain import ARROWS, rows_since
 from fourrates.report.facts import Facts, Stream, microseconds, within
 from fourrates.watch.dispersion import in_words
 from fourrates.watch.now import QUOTED, minute, rate_in_words, several
@@ -186,21 +186,6 @@ class Words:
         if worst.open.confirmed:
             return Tile("Status", "Open, confirmed", "the events since the alarm support it")
         return Tile("Status", "Open, unconfirmed", "too few events since the alarm to tell")
-
-    def lead(self) -> str:
-        """The basis of the verdict."""
-        facts = self.facts
-        text = several(facts.events, "event")
-        if self.many:
-            text += f" of {several(len(facts.streams), 'segment')}"
-        if facts.first_time is not None and facts.last_time is not None:
-            text += f", {_time(facts.first_time)} to {_time(facts.last_time)}{' UTC' if facts.utc else ''}"
-        if self.worst.standing == "unknown":
-            return text
-        counts = counted(finding.kind for finding in facts.findings)
-        if facts.resumed:
-            counts = f"{counts.replace('no drift', 'no new drift')} in this run"
-        return f"{text}: {counts}. Intervals are at 90 %."
 
     def part(self) -> str:
         """What the charts have of all events, after a state; they are drawn from this run."""
