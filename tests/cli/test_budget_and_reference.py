@@ -165,3 +165,12 @@ def test_a_reference_has_the_versions_that_its_column_names(fourrates, tmp_path)
     python = fr.detect(path, version="model", reference=reference)
     assert [one["at"] for one in found["findings"]] == [one.at for one in python]
     assert found["findings"] == []
+
+
+def test_a_topic_has_one_reference_for_all_segments(fourrates, tmp_path):
+    pytest.importorskip("confluent_kafka")
+    reference = tmp_path / "reference.csv"
+    reference.write_text("country,y_true,y_pred\n" + "de,1,1\nde,0,0\nfr,1,1\nfr,0,0\n" * 40)
+    ran = fourrates("watch", "kafka://127.0.0.1:9/x", "--by", "country", "--reference", reference)
+    assert ran.status == 2
+    assert "--reference: a topic has one for all segments" in ran.err
