@@ -63,7 +63,7 @@ def test_the_exit_status_tells_of_drift_when_asked(fourrates, drifting, tmp_path
     ran = fourrates("detect", quiet, "--fail-on", "drift")
     assert ran.status == 0
     assert ran.out.splitlines()[0].startswith("Stable: tnr 1.000 (0.974 to 1.000 of 100; normal 1.000)")
-    assert ran.out.splitlines()[1:] == ["no drift in 200 events"]
+    assert ran.out.splitlines()[1:] == ["No drift in 200 events"]
 
 
 def test_a_pipe_gives_what_the_file_gives(fourrates, drifting):

@@ -118,7 +118,7 @@ def test_an_open_drift_stays_in_the_headline_with_labels_stopped_until_it_is_acc
     assert "no drift is open there" in ran.err
     ran = fourrates("detect", folder, "--state", state, "--fail-on", "open", "--accept", "ES")
     assert ran.status == 0
-    assert ran.out.startswith("Stable: no drift is open in 7 segments\nno drift and 1 acceptance in ")
+    assert ran.out.startswith("Stable: no drift is open in 7 segments\nNo drift and 1 acceptance in ")
 
 
 def test_a_drift_is_accepted_after_a_time_where_that_is_asked_for(fourrates, countries, tmp_path):
