@@ -147,9 +147,11 @@ class Findings:
         """The number of drifts, unless it is too early to say, and of events, and their time span."""
         text, watch = several(self.events, "event"), self.watch
         if not self.now().unknown:
-            resumed = self.source.rows < watch.events  # a state has events of earlier runs
             counts = plain.counted(finding.kind for finding in self._findings)
-            text = f"{counts} in {'this run; so far ' if resumed else ''}{text}"
+            if self.source.rows < watch.events:  # a state has events of earlier runs
+                text = f"{counts.replace('no drift', 'no new drift')} in this run; so far {text}"
+            else:
+                text = f"{counts} in {text}"
         if self.source.columns.by is not None:
             text += f" of {several(len(watch.segments), 'segment')}"
         if watch.first_time is not None and watch.last_time is not None:

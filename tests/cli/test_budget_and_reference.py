@@ -119,7 +119,7 @@ def test_only_a_drift_fails_not_a_recovery(fourrates, tmp_path):
     assert ran.status == 0
     now, history = ran.out.splitlines()[:2]
     assert now.startswith("Stable: ")
-    assert history.startswith("No drift and 1 recovery in ")
+    assert history.startswith("No new drift and 1 recovery in ")
 
 
 @pytest.mark.slow
