@@ -7,6 +7,7 @@ import fourrates as fr
 from fourrates import io
 from fourrates.baselines import DETECTORS
 from fourrates.report import page as report
+from fourrates.result import Findings
 from fourrates.watch import Watch
 from fourrates.watch.trace import Trace
 
@@ -36,7 +37,7 @@ def write(path, frame, detector, by=None):
     run = Watch(detector, trace=Trace)
     events = io.read(frame, labels=detector.parameters["labels"], columns=io.Columns("y_true", "y_pred", by=by))
     found = [one for batch in events for one in run.update(batch, events.keys)]
-    path.write_text(report(run, events, found), encoding="utf-8")
+    path.write_text(report(Findings(run, events, found, [])), encoding="utf-8")
     return found
 
 
