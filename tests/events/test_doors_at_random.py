@@ -108,7 +108,8 @@ def story_of(events, table):
     if not events.settled:
         events.resolve(list(table.data), table.times, table.source)
     events.door.columns = events.columns
-    batch, bad = events.door.read(table)
+    reading = events.door.reading(table)
+    batch, bad = events.door.batch(reading, table), reading.bad
     events._note_clock()
     good = iter(rows_of(batch, events.door.names))
     return [(bad[row].code, bad[row].problem) if bad.mask[row] else next(good) for row in range(table.size)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -121,11 +121,9 @@ def is_missing(value: Any) -> bool:
         return type(value).__name__ == "NAType"
 
 
-def either(one: Mask | None, other: Mask | None) -> Mask | None:
-    """The union of two masks; None is an empty mask."""
-    if one is None or other is None:
-        return other if one is None else one
-    return one | other
+def is_null(value: Any) -> bool:
+    """Whether a value is missing; text never is."""
+    return not isinstance(value, str) and is_missing(value)
 
 
 def item(column: Any, at: int) -> Any:
@@ -224,36 +222,45 @@ def arrow_moments(column: Any) -> npt.NDArray[np.datetime64]:
     return since_1970 if gone is None else np.where(gone, np.datetime64("NaT", unit), since_1970)
 
 
-def distinct_values(column: Any) -> tuple[list[Any], npt.NDArray[Any], Mask | None]:
-    """Distinct values, each row's position among them (one past the end if missing), and the mask of missing rows."""
+def distinct_values(
+    column: Any, missing: Callable[[Any], bool] = is_null
+) -> tuple[list[Any], npt.NDArray[Any], Mask | None]:
+    """Distinct values, each row's position among them (or one past the end), and the mask of missing rows."""
+    values, positions = _distinct(column)
+    gone = positions == len(values)
+    if words := [at for at, value in enumerate(values) if missing(value)]:
+        gone |= np.isin(positions, words)
+    return values, positions, gone if gone.any() else None
+
+
+def _distinct(column: Any) -> tuple[list[Any], npt.NDArray[Any]]:
+    """Distinct values, and each row's position among them; one past the end for a null."""
     if isinstance(column, list):
         return _distinct_in_list(column)
     if not isinstance(column, np.ndarray):
         if str(column.type).startswith(("timestamp", "date")):
             unique, positions = np.unique(arrow_moments(column), return_inverse=True)
-            values = _as_dates(unique, getattr(column.type, "tz", None) is not None)
-            return _missing_apart(values, positions, None)
+            return _as_dates(unique, getattr(column.type, "tz", None) is not None), positions
         encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
         positions = encoded.indices
         if positions.null_count:  # one past the end may not fit into a small integer
             positions = positions.cast("int64")
         values = _listed(encoded.dictionary)
-        return _missing_apart(values, arrow_numbers(positions, len(values)), arrow_nulls(positions))
+        return values, arrow_numbers(positions, len(values))
     if column.dtype.kind in "iu" and column.size and int(column.max()) - int(column.min()) < column.size:
         return _close_integers(column)
     unique, positions = np.unique(column, return_inverse=True)
-    values = _as_dates(unique, False) if column.dtype.kind == "M" else unique.tolist()
-    return _missing_apart(values, positions, None)
+    return _as_dates(unique, False) if column.dtype.kind == "M" else unique.tolist(), positions
 
 
-def _distinct_in_list(column: list[Any]) -> tuple[list[Any], npt.NDArray[Any], Mask | None]:
+def _distinct_in_list(column: list[Any]) -> tuple[list[Any], npt.NDArray[Any]]:
     kinds = {*map(type, column)}
     if kinds == {int}:
         with suppress(OverflowError):  # beyond 64 bits
-            return distinct_values(np.array(column, np.int64))
+            return _distinct(np.array(column, np.int64))
     if kinds == {str}:
         places = {text: place for place, text in enumerate(dict.fromkeys(column))}
-        return [*places], np.array([places[text] for text in column]), None
+        return [*places], np.array([places[text] for text in column])
     known: dict[tuple[type, str], int] = {}  # by text, whose hash is seeded
     met: list[Any] = []
     positions = np.empty(len(column), np.int64)
@@ -262,26 +269,20 @@ def _distinct_in_list(column: list[Any]) -> tuple[list[Any], npt.NDArray[Any], M
         positions[at] = position = known.setdefault((type(value), text), len(met))
         if position == len(met):
             met.append(value)
-    return _missing_apart(met, positions, None)
+    return met, positions
 
 
-def _close_integers(column: npt.NDArray[Any]) -> tuple[list[Any], npt.NDArray[Any], None]:
+def _close_integers(column: npt.NDArray[Any]) -> tuple[list[Any], npt.NDArray[Any]]:
     """The same, counting instead of sorting, as keys are mostly small numbers."""
     lowest = column.min()
     above = column.astype(np.int64) - int(lowest) if column.dtype != np.uint64 else (column - lowest).astype(np.int64)
     there = np.bincount(above) > 0
     values = [int(lowest) + above for above in np.flatnonzero(there).tolist()]
-    return values, (np.cumsum(there) - 1).take(above), None
+    return values, (np.cumsum(there) - 1).take(above)
 
 
-def _missing_apart(values: list[Any], positions: Any, gone: Mask | None) -> tuple[list[Any], Any, Mask | None]:
-    """Add the mask of missing values; words such as NA are left to the caller."""
-    none = [at for at, value in enumerate(values) if not isinstance(value, str) and is_missing(value)]
-    return values, positions, either(gone, np.isin(positions, none)) if none else gone
-
-
-def numbers(column: Any) -> tuple[npt.NDArray[np.float64], Mask | None, Mask | None, str | None]:
-    """A score column as numbers, the rows without one, the rows that are not a number, and the first decimal comma."""
+def numbers(column: Any) -> tuple[npt.NDArray[np.float64], Mask | None, str | None]:
+    """A column as numbers, nan for anything else; the rows without a value; and the first number with a comma."""
     if isinstance(column, list) and {*map(type, column)} <= {float, int}:
         with suppress(OverflowError):
             column = np.array(column, np.float64)
@@ -290,22 +291,16 @@ def numbers(column: Any) -> tuple[npt.NDArray[np.float64], Mask | None, Mask | N
     if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
         found = column.astype(np.float64, copy=False)
         nans = np.isnan(found)
-        return found, nans if nans.any() else None, None, None
-    values, positions, gone = distinct_values(column)
+        return found, nans if nans.any() else None, None
+    values, positions, gone = distinct_values(column, is_missing)
     parsed = np.full(len(values) + 1, np.nan)
-    wrong: list[int] = []
-    none: list[int] = []
     with_comma: str | None = None
     for at, value in enumerate(values):
         number = as_number(value)
         if number is None and isinstance(value, str) and COMMA.fullmatch(value.strip()):
             number, with_comma = float(value.replace(",", ".")), with_comma or value.strip()
-        if number is not None and number == number:
-            parsed[at] = number
-        else:
-            (none if is_missing(value) else wrong).append(at)
-    gone = either(gone, np.isin(positions, none)) if none else gone
-    return parsed[positions], gone, np.isin(positions, wrong) if wrong else None, with_comma
+        parsed[at] = np.nan if number is None else number
+    return parsed[positions], gone, with_comma
 
 
 def as_number(value: Any) -> float | None:

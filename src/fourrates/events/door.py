@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import date
 from decimal import Decimal
 from functools import partial
@@ -15,14 +15,15 @@ import numpy.typing as npt
 from fourrates.detectors.sampling import LARGEST, OwnFirst, odds_codes
 from fourrates.events.batch import Batch, Table
 from fourrates.events.clock import Clock, Unit, problem_of_time
-from fourrates.events.columns import checked_column, distinct_values, either, is_missing, item, numbers
+from fourrates.events.columns import checked_column, distinct_values, is_missing, item, numbers
 from fourrates.events.dates import Order
 from fourrates.events.labels import UNKNOWN, LabelEncoder
-from fourrates.events.rows import UNLABELLED, Bad, BadRows, InputError, check_bad
+from fourrates.events.rows import UNLABELLED, Bad, BadRows, InputError, Mask, check_bad
 from fourrates.labels import Labels, shown
 
 Codes = npt.NDArray[np.uint16]
 By = str | Sequence[str] | None  # the columns whose values, together, make segments
+Named = tuple[list[Any], npt.NDArray[np.int64]]  # distinct values, and the position of each row's among them
 
 LONGEST_KEY = 200  # characters
 STRATA = 24  # in a column of strata, small whole numbers
@@ -89,12 +90,11 @@ class Reading:
     bad: BadRows  # more may be added
     truths: Codes | None = None
     preds: Codes | None = None
-    values: list[Any] = field(default_factory=list)  # distinct keys; tuples if several columns make one
-    keys: npt.NDArray[np.int64] | None = None  # for each row, the position among them
+    keys: Named | None = None  # tuples if several columns make one
     times: npt.NDArray[np.datetime64] | None = None  # in microseconds
     utc: bool = False  # whether times carry a zone
     strata: Codes | None = None
-    versions: tuple[list[Any], npt.NDArray[np.int64]] | None = None  # distinct versions, and the position of each row's
+    versions: Named | None = None
     drawn: OwnFirst | None = None  # probabilities of being labelled
     scores: npt.NDArray[np.float64] | None = None
     with_comma: str | None = None  # the first score with a decimal comma
@@ -120,23 +120,16 @@ class Door:
     ) -> None:
         check_bad(bad)
         self.encoder = labels if isinstance(labels, LabelEncoder) else LabelEncoder(labels)
-        self.columns, self.threshold, self.bad, self.name_of = columns, threshold, bad, name_of or key_name
+        self.columns, self.threshold, self.bad = columns, threshold, bad
         self._by = [*by]
         self.clock = clock or Clock(columns.unit, columns.dates)
-        self.names: list[Any] = []
-        self.versions: list[str] = []
-        self._known: dict[Hashable, int] = {}
-        self._known_versions: dict[Hashable, int] = {}
+        self._segments, self._versions = _Numbering(name_of or key_name), _Numbering(key_name)
+        self.names, self.versions = self._segments.names, self._versions.names
 
     @property
     def by(self) -> list[str]:
         """The columns that make a segment."""
         return self._by or [*self.columns.by_names]
-
-    def read(self, table: Table) -> tuple[Batch, BadRows]:
-        """The events of a table, and the rows that were left out."""
-        reading = self.reading(table)
-        return self.batch(reading, table), reading.bad
 
     def batch(self, reading: Reading, table: Table) -> Batch:
         """The events among the rows; an InputError names the first bad row if it rejects them."""
@@ -156,53 +149,49 @@ class Door:
 
     def remember(self, names: list[Any], versions: list[str]) -> None:
         """Restore the numbering of keys and versions of an earlier door."""
-        self.names[:], self._known = names, {name: number for number, name in enumerate(names)}
-        self.versions[:], self._known_versions = versions, {name: number for number, name in enumerate(versions)}
+        self._segments.restore(names)
+        self._versions.restore(versions)
 
     def named_keys(self, reading: Reading) -> npt.NDArray[np.int64] | None:
         """Keys of the valid rows as positions in `names`; a key found in bad rows only gets none."""
-        if reading.keys is None:
-            return None
-        return _numbered(reading.values, reading.keys, reading.bad.kept, self.name_of, self.names, self._known)
+        return None if reading.keys is None else self._segments.numbers(*reading.keys, reading.bad.kept)
 
     def named_versions(self, reading: Reading) -> npt.NDArray[np.int64] | None:
         """Versions of the valid rows as positions in `versions`."""
-        if reading.versions is None:
-            return None
-        return _numbered(*reading.versions, reading.bad.kept, key_name, self.versions, self._known_versions)
+        return None if reading.versions is None else self._versions.numbers(*reading.versions, reading.bad.kept)
 
     def reading(self, table: Table) -> Reading:
         """All rows of a table, with the bad ones marked."""
         found = Reading(table.size, BadRows(table.size))
         columns = self.columns
-        data = {
-            name: self._column(table, name)
-            for name in (
-                columns.truth,
-                columns.pred,
-                columns.score,
-                columns.time,
-                columns.stratum,
-                columns.version,
-                *columns.drawn,
-                *self.by,
-            )
-            if name is not None
-        }
+        single = columns.truth, columns.pred, columns.score, columns.time, columns.stratum, columns.version
+        names = [name for name in (*single, *columns.drawn, *self.by) if name is not None]
+        data = {name: self._column(table, name) for name in names}
         if columns.truth is not None:
             found.truths = self._labels(data[columns.truth], columns.truth, found.bad, UNLABELLED)
         if columns.pred is not None:
             found.preds = self._labels(data[columns.pred], columns.pred, found.bad, "missing")
         elif columns.score is not None:
-            self._scores(data[columns.score], columns.score, found)
-        if self.by:
-            self._keys([data[name] for name in self.by], found)
+            found.scores, _, found.with_comma = _numbers_of(
+                data[columns.score], columns.score, found.bad, "bad_score", "a score", lambda scores: scores == scores
+            )
+            found.preds = (found.scores >= self.threshold).astype(np.uint16)
+        for name in self.by:
+            found.keys = _combined(found.keys, check_keys(data[name], name, found.bad), len(self.by))
         if columns.version is not None:
             found.versions = check_keys(data[columns.version], columns.version, found.bad)
         if columns.stratum is not None:
-            self._strata(data[columns.stratum], columns.stratum, found)
+            strata, sound, _ = _numbers_of(
+                data[columns.stratum],
+                columns.stratum,
+                found.bad,
+                "bad_stratum",
+                f"a stratum, a whole number from 0 to {STRATA - 1}",
+                lambda values: (values >= 0) & (values < STRATA) & (values == np.floor(values)),
+            )
+            found.strata = np.where(sound, strata, 0).astype(np.uint16)
         if columns.drawn:
-            self._drawn([data[name] for name in columns.drawn], found)
+            found.drawn = self._drawn([data[name] for name in columns.drawn], found.bad)
         if columns.time is not None:
             column, name = data[columns.time], columns.time
             found.times, found.utc, wrong = self.clock.read(column)
@@ -222,93 +211,95 @@ class Door:
         bad.add(codes == UNKNOWN, name, "bad_label", lambda row: self.encoder.labels.problem(item(column, row), name))
         return codes
 
-    def _scores(self, column: Any, name: str, found: Reading) -> None:
-        found.scores, gone, wrong, found.with_comma = numbers(column)
-        found.bad.add(gone, name, "missing", partial(missing_problem, name))
-        describe = "{} in column {!r} is not a score".format
-        found.bad.add(wrong, name, "bad_score", lambda row: describe(shown(item(column, row)), name))
-        found.preds = (found.scores >= self.threshold).astype(np.uint16)
-
-    def _strata(self, column: Any, name: str, found: Reading) -> None:
-        values, gone, wrong, _ = numbers(column)
-        found.bad.add(gone, name, "missing", partial(missing_problem, name))
-        with np.errstate(invalid="ignore"):
-            sound = (values >= 0) & (values < STRATA) & (values == np.floor(values))
-        describe = f"{{}} in column {{!r}} is not a stratum, a whole number from 0 to {STRATA - 1}".format
-        stray = either(wrong, ~sound if gone is None else ~sound & ~gone)
-        found.bad.add(stray, name, "bad_stratum", lambda row: describe(shown(item(column, row)), name))
-        found.strata = np.where(sound, values, 0).astype(np.uint16)
-
-    def _drawn(self, columns: Sequence[Any], found: Reading) -> None:
+    def _drawn(self, columns: Sequence[Any], bad: BadRows) -> OwnFirst:
         """The probabilities with which events were drawn, as predicted, and otherwise."""
-        pairs, sound = np.ones((found.size, 2), np.float32), np.ones(found.size, np.bool_)
-        for side, (column, name) in enumerate(zip(columns, self.columns.drawn, strict=True)):
-            values, gone, wrong, _ = numbers(column)
-            found.bad.add(gone, name, "missing", partial(missing_problem, name))
-            with np.errstate(invalid="ignore"):
-                fine = (values > 0) & (values <= 1)
-            stray = either(wrong, ~fine if gone is None else ~fine & ~gone)
-            describe = partial("{1} in column {0!r} is not a probability above 0 and up to 1".format, name)
-            found.bad.add(stray, name, "bad_probability", lambda row, c=column, d=describe: d(shown(item(c, row))))  # type: ignore[misc]
-            np.copyto(pairs[:, side], values, "same_kind", where=fine)
-            sound &= fine
+        sides = [
+            _numbers_of(
+                column,
+                name,
+                bad,
+                "bad_probability",
+                "a probability above 0 and up to 1",
+                lambda values: (values > 0) & (values <= 1),
+            )
+            for column, name in zip(columns, self.columns.drawn, strict=True)
+        ]
+        sound = sides[0][1] & sides[1][1]
+        pairs = np.stack([np.where(fine, values, 1) for values, fine, _ in sides], 1).astype(np.float32)
         far_apart = f"one probability is more than {LARGEST:.0f} times the other"
-        found.bad.add(odds_codes(pairs)[1], self.columns.drawn[1], "bad_probability", lambda row: far_apart)
+        bad.add(odds_codes(pairs)[1], self.columns.drawn[1], "bad_probability", lambda row: far_apart)
         pairs[~sound] = 0
-        found.drawn = OwnFirst(pairs)
-
-    def _keys(self, columns: Sequence[Any], found: Reading) -> None:
-        """The values that make segments; for several columns, the combinations that occur."""
-        for name, column in zip(self.by, columns, strict=True):
-            values, positions = check_keys(column, name, found.bad)
-            if len(self.by) == 1:
-                found.values, found.keys = values, positions
-            elif found.keys is None:
-                found.values, found.keys = [(value,) for value in [*values, None]], positions
-            else:
-                pairs, found.keys = np.unique(found.keys * (len(values) + 1) + positions, return_inverse=True)
-                earlier, ends = found.values, [*values, None]
-                found.values = [(*earlier[p // len(ends)], ends[p % len(ends)]) for p in pairs.tolist()]
+        return OwnFirst(pairs)
 
 
-def _numbered(
-    values: Sequence[Any],
-    positions: npt.NDArray[np.int64],
-    kept: Any,
-    name_of: Callable[[Any], Hashable],
-    names: list[Any],
-    known: dict[Hashable, int],
-) -> npt.NDArray[np.int64]:
-    """Values of the valid rows as positions in the names met so far; new ones are added."""
-    positions = positions if kept is None else positions[kept]
-    used = np.flatnonzero(np.bincount(positions, minlength=1))
-    there = [values[position] for position in used.tolist()]
-    # Whole numbers are cached too, which saves naming them again; larger ones may share their hashes.
-    is_plain = {*map(type, there)} == {int} and max(map(abs, there)) < 2**60
-    for value in there:
-        if is_plain and value in known:
-            continue
-        name = name_of(value)  # text, whose hash is seeded
-        if name not in known:
-            known[name] = len(names)
-            names.append(name)
-        if is_plain:
-            known[value] = known[name]
-    renamed = np.zeros(len(values) + 1, np.int64)
-    renamed[used] = [known[value if is_plain else name_of(value)] for value in there]
-    return renamed[positions]
+def _numbers_of(
+    column: Any, name: str, bad: BadRows, code: str, kind: str, is_sound: Callable[[npt.NDArray[np.float64]], Mask]
+) -> tuple[npt.NDArray[np.float64], Mask, str | None]:
+    """Numbers of a kind, which of them are sound, and the first with a decimal comma; the others are noted."""
+    values, gone, with_comma = numbers(column)
+    bad.add(gone, name, "missing", partial(missing_problem, name))
+    with np.errstate(invalid="ignore"):
+        sound = is_sound(values)
+    bad.add(~sound, name, code, lambda row: f"{shown(item(column, row))} in column {name!r} is not {kind}")
+    return values, sound, with_comma
+
+
+def _combined(earlier: Named | None, further: Named, columns: int) -> Named:
+    """Keys of one more column; of several columns, the combinations that occur."""
+    values, positions = further
+    if columns == 1:
+        return further
+    ends = [*values, None]  # for rows without a key
+    if earlier is None:
+        return [(value,) for value in ends], positions
+    begins, places = earlier
+    pairs, combined = np.unique(places * len(ends) + positions, return_inverse=True)
+    return [(*begins[pair // len(ends)], ends[pair % len(ends)]) for pair in pairs.tolist()], combined
+
+
+class _Numbering:
+    """Names in the order of their first appearance, each with its number."""
+
+    def __init__(self, name_of: Callable[[Any], Hashable]) -> None:
+        self._name_of = name_of
+        self.names: list[Any] = []
+        self._numbers: dict[Hashable, int] = {}
+
+    def restore(self, names: Sequence[Any]) -> None:
+        self.names[:], self._numbers = names, {name: number for number, name in enumerate(names)}
+
+    def numbers(self, values: Sequence[Any], positions: npt.NDArray[np.int64], kept: Any) -> npt.NDArray[np.int64]:
+        """The numbers of the valid rows, whose values are at these positions; new names are added."""
+        positions = positions if kept is None else positions[kept]
+        used = np.flatnonzero(np.bincount(positions, minlength=1))
+        there = [values[position] for position in used.tolist()]
+        is_whole, numbers = _are_whole(there), np.zeros(len(values) + 1, np.int64)
+        numbers[used] = [self._number(value, is_whole) for value in there]
+        return numbers[positions]
+
+    def _number(self, value: Any, is_whole: bool) -> int:
+        if is_whole and value in self._numbers:
+            return self._numbers[value]
+        name = self._name_of(value)  # text, whose hash is seeded
+        number = self._numbers.setdefault(name, len(self.names))
+        if number == len(self.names):
+            self.names.append(name)
+        if is_whole:  # so that it need not be named again
+            self._numbers[value] = number
+        return number
+
+
+def _are_whole(values: Sequence[Any]) -> bool:
+    """Whether all values are whole numbers with different hashes."""
+    return {*map(type, values)} == {int} and max(map(abs, values)) < 2**60
 
 
 def check_keys(column: Any, name: str, bad: BadRows) -> tuple[list[Any], npt.NDArray[np.int64]]:
     """The distinct values of a key column, and each row's position among them; bad ones are noted."""
-    values, positions, gone = distinct_values(column)
-    if gone is None and {*map(type, values)} == {int} and -(2**63) <= min(values) <= max(values) < 2**63:
-        return values, positions.astype(np.int64)
-    words = {at for at, value in enumerate(values) if is_missing(value)}
-    wrong = [at for at, value in enumerate(values) if at not in words and not is_key(value)]
-    gone = either(gone, np.isin(positions, [*words])) if words else gone
+    values, positions, gone = distinct_values(column, is_missing)
     bad.add(gone, name, "missing", partial(missing_problem, name))
-    bad.add(np.isin(positions, wrong) if wrong else None, name, "bad_segment", partial(_no_key, column, name))
+    if wrong := [at for at, value in enumerate(values) if not is_key(value)] if not _are_whole(values) else []:
+        bad.add(np.isin(positions, wrong), name, "bad_segment", partial(_no_key, column, name))
     return values, positions.astype(np.int64)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fourrates.events.columns import distinct_values, either, is_missing, single_letters
+from fourrates.events.columns import distinct_values, is_missing, single_letters
 from fourrates.events.rows import Mask
 from fourrates.labels import NUMBER, Labels, plain, small_codes
 
@@ -56,11 +56,8 @@ class LabelEncoder:
             codes = self._letters.take(letters)  # twice as fast as by index
             unknown = codes == UNKNOWN
             return codes, unknown & self._blank.take(letters) if unknown.any() else None
-        values, positions, gone = distinct_values(column)
+        values, positions, gone = distinct_values(column, self.is_missing)
         codes = np.array([*(self.code(value) for value in values), UNKNOWN], np.uint16)
-        words = [i for i, value in enumerate(values) if self.is_missing(value)]
-        if words:
-            gone = either(gone, np.isin(positions, words))
         return codes[positions], gone
 
     def _encode_list(self, column: list[Any]) -> tuple[Codes, Mask | None]:
