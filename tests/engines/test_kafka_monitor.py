@@ -13,7 +13,7 @@ import pytest
 from kafka_broker import SETTINGS, consumed, produce, step_until
 
 import fourrates as fr
-from fourrates.engines.kafka import Folder, Monitor, reader, source
+from fourrates.engines.kafka import Folder, Monitor, reader
 from fourrates.engines.kafka.reader import Reader
 from fourrates.engines.kafka.source import Source
 from fourrates.engines.kafka.store import Fenced, Partition
@@ -168,30 +168,14 @@ def test_the_group_is_told_of_what_a_member_saved_before_it_died(broker, topic, 
         assert one.events == 0
 
 
-class Deaf(confluent_kafka.Consumer):
-    """A consumer whose group does not hear its first words, as in a rebalance."""
-
-    unheard = 3
-
-    def commit(self, *words, **named):
-        if self.unheard:
-            self.unheard -= 1
-            raise confluent_kafka.KafkaException(confluent_kafka.KafkaError(27))
-        return super().commit(*words, **named)
-
-
-def test_the_group_is_told_again_what_it_did_not_hear(broker, topic, tmp_path, monkeypatch):
-    monkeypatch.setattr(source, "RETRY", 0.2)
-    monkeypatch.setattr(confluent_kafka, "Consumer", Deaf)
+def test_the_group_is_told_of_what_a_member_saves_while_it_goes_on(broker, topic, tmp_path):
     produce(broker, topic, events(5))
     with Monitor(url(broker, topic), arl=ARL, by="model", state=tmp_path, save_every=0.1) as one:
         step_until(one, lambda: one.events >= SIZE)
-        monkeypatch.undo()
         step_until(one, lambda: group_offset(broker, topic) == SIZE)
 
 
-def test_the_group_is_not_told_of_partitions_that_are_not_this_members(broker, topic, monkeypatch):
-    monkeypatch.setattr(source, "RETRY", 0.1)
+def test_the_group_is_not_told_of_partitions_that_are_not_this_members(broker, topic):
     produce(broker, topic, events(6)[:10])
     with contextlib.closing(Source(url(broker, topic), Reader(fr.labels.Labels([0, 1]), Columns(by="model")))) as one:
         one.commit({0: 7})

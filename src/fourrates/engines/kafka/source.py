@@ -22,7 +22,7 @@ MOST = 10_000  # messages taken at a time
 WAIT = 10.0  # seconds for an answer of the broker
 AGAIN = 60.0  # seconds until a message of the client library is logged again
 MOST_WORDS = 1_000  # different messages of it that are remembered
-RETRY = 2.0  # seconds until unconfirmed offsets are committed again
+COMMIT = 1.0  # seconds between two commits of offsets, which the client library repeats until they succeed
 # Read-ahead. When its queue is full, the client library by default waits a second, by when the banks are idle; and a
 # partition with large messages would get only a few of them in each answer.
 FETCHING = {"queued.max.messages.kbytes": 65_536, "fetch.queue.backoff.ms": 20, "max.partition.fetch.bytes": 8 << 20}
@@ -89,19 +89,16 @@ class Source:
         self._fresh: set[int] = set()  # assigned by the call that is under way
         self._crash: Exception | None = None
         self._problems: set[int] = set()  # logged since the last message
-        self._owed: dict[int, int] = {}  # positions that the group has not confirmed
-        self._retry = -math.inf  # when they are committed again
         settings = {
             **FETCHING,
             **self.address.settings,
             "partition.assignment.strategy": "cooperative-sticky",
             "bootstrap.servers": self.address.servers,
             "group.id": self.address.group,
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
+            "enable.auto.offset.store": False,  # commits only offsets given to `commit`
+            "auto.commit.interval.ms": round(1000 * COMMIT),
             "auto.offset.reset": "error",  # a gap is reported, never skipped silently
             "error_cb": self._failed,
-            "on_commit": self._committed,
         }
         try:
             self._consumer: Consumer = self._kafka.Consumer(settings, logger=LOG)
@@ -115,8 +112,6 @@ class Source:
 
         If nothing is ready, `idle` is called before waiting.
         """
-        if time.monotonic() >= self._retry:
-            self._tell()
         # Messages that arrived meanwhile are ready; waiting for more would idle the banks.
         taken = self._consumer.consume(MOST, 0)
         if not taken:
@@ -164,23 +159,25 @@ class Source:
         return found
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        wanted = []
-        for one in partitions:
+        wanted, resumed = [], {}
+        for assigned in partitions:
+            partition = assigned.partition
             try:
-                position = self._begin(one.partition)
+                position = self._begin(partition)
                 if position is not None:
-                    self._owed[one.partition] = position
+                    resumed[partition] = position
                 elif self.address.start == "latest":
-                    position = consumer.get_watermark_offsets(one, timeout=WAIT)[1]
+                    position = consumer.get_watermark_offsets(assigned, timeout=WAIT)[1]
             except Exception as error:  # the client library would drop it
                 self._crash = error
                 return
-            self.positions[one.partition] = position
-            wanted.append(self._at(one.partition, self._kafka.OFFSET_BEGINNING if position is None else position))
-        self._fresh.update(one.partition for one in partitions)
+            self.positions[partition] = position
+            wanted.append(self._at(partition, self._kafka.OFFSET_BEGINNING if position is None else position))
+            self._fresh.add(partition)
         consumer.incremental_assign(wanted)
         if wanted:
             consumer.pause(wanted)
+        self.commit(resumed)
 
     def _leave(self, consumer: Consumer, partitions: list[TopicPartition], *, lost: bool) -> None:
         ours = [one.partition for one in partitions if one.partition in self.positions]
@@ -191,7 +188,6 @@ class Source:
             self._crash = error
         for partition in ours:
             del self.positions[partition]
-            self._owed.pop(partition, None)
         consumer.incremental_unassign(partitions)
 
     # Errors --------------------------------------------------------------------------------------
@@ -233,41 +229,24 @@ class Source:
     # The group's own record ---------------------------------------------------------------------------------
 
     def commit(self, positions: Mapping[int, int], *, wait: bool = False) -> bool | None:
-        """Commit offsets, retrying until the group confirms them or takes the partitions away.
+        """Commit offsets within a second, unless the group takes the partitions away.
 
-        With `wait`, returns whether this member still has them; None if that is unknown.
+        With `wait`, they are committed now; returns whether this member still has them, None if that is unknown.
         """
-        if not positions:
+        offsets = [self._at(partition, offset) for partition, offset in positions.items()]
+        if not offsets:
             return True
-        self._owed |= {partition: offset for partition, offset in positions.items() if partition in self.positions}
         if not wait:
-            self._tell()
+            with suppress(self._kafka.KafkaException):  # a partition that is not ours
+                self._consumer.store_offsets(offsets=offsets)
             return None
         codes = self._kafka.KafkaError
         gone = (codes.ILLEGAL_GENERATION, codes.UNKNOWN_MEMBER_ID, codes.FENCED_INSTANCE_ID)
         try:
-            found = self._consumer.commit(offsets=self._offsets(positions), asynchronous=False)
+            committed = self._consumer.commit(offsets=offsets, asynchronous=False)
         except self._kafka.KafkaException as error:
             return False if error.args[0].code() in gone else None
-        self._committed(None, found)
-        return None if any(one.error is not None for one in found) else True
-
-    def _offsets(self, positions: Mapping[int, int]) -> list[TopicPartition]:
-        return [self._at(partition, offset) for partition, offset in positions.items()]
-
-    def _tell(self) -> None:
-        """Commit all unconfirmed offsets, which may fail during a rebalance."""
-        self._retry = time.monotonic() + RETRY
-        if not self._owed:
-            return
-        with suppress(self._kafka.KafkaException):
-            self._consumer.commit(offsets=self._offsets(self._owed), asynchronous=True)
-
-    def _committed(self, error: Any, offsets: list[TopicPartition]) -> None:
-        """Forget the offsets that the group has confirmed."""
-        for one in offsets if error is None else ():
-            if one.error is None and self._owed.get(one.partition) == one.offset:
-                del self._owed[one.partition]
+        return None if any(offset.error is not None for offset in committed) else True
 
     def close(self) -> None:
         self._consumer.close()
