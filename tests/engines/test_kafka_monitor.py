@@ -1,11 +1,14 @@
 """A monitor finds what one bank a partition finds, goes on where it was, and hands partitions over."""
 
 import contextlib
+import ctypes
 import json
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -173,6 +176,44 @@ def test_the_group_is_told_of_what_a_member_saves_while_it_goes_on(broker, topic
     with Monitor(url(broker, topic), arl=ARL, by="model", state=tmp_path, save_every=0.1) as one:
         step_until(one, lambda: one.events >= SIZE)
         step_until(one, lambda: group_offset(broker, topic) == SIZE)
+
+
+def mock_that_refuses_offsets(errors):
+    """The address of a mock cluster in this process, and a call after which it refuses offsets with these errors."""
+    (path, *_) = [*Path(confluent_kafka.__file__).parents[1].glob("confluent_kafka.libs/librdkafka*"), None]
+    if path is None:
+        pytest.skip("the client library is not beside the package")
+    library, text, size = ctypes.CDLL(str(path)), ctypes.create_string_buffer(512), ctypes.c_size_t
+    for name in ("rd_kafka_conf_new", "rd_kafka_new", "rd_kafka_handle_mock_cluster"):
+        getattr(library, name).restype = ctypes.c_void_p
+    library.rd_kafka_mock_cluster_bootstraps.restype = ctypes.c_char_p
+    config = ctypes.c_void_p(library.rd_kafka_conf_new())
+    for name, value in ((b"test.mock.num.brokers", b"1"), (b"log_level", b"0")):
+        library.rd_kafka_conf_set(config, name, value, text, size(512))
+    cluster = ctypes.c_void_p(
+        library.rd_kafka_handle_mock_cluster(ctypes.c_void_p(library.rd_kafka_new(0, config, text, size(512))))
+    )
+    codes = [ctypes.c_int(error) for error in errors]
+    offset_commit = ctypes.c_int16(8)
+    return library.rd_kafka_mock_cluster_bootstraps(
+        cluster
+    ).decode(), lambda: library.rd_kafka_mock_push_request_errors(cluster, offset_commit, size(len(codes)), *codes)
+
+
+def test_the_group_is_told_again_what_it_did_not_hear():
+    address, refuse = mock_that_refuses_offsets([27] * 3)  # as in a rebalance
+    broker = SimpleNamespace(address=address)
+    produce(broker, "again", events(5)[:10])
+    source = Source(url(broker, "again"), Reader(fr.labels.Labels([0, 1]), Columns(by="model")))
+    with contextlib.closing(source):
+        end = time.monotonic() + 60
+        while not sum(len(chunk) for chunk in source.take(0.2)) and time.monotonic() < end:
+            pass
+        refuse()
+        source.commit({0: 10})
+        while group_offset(broker, "again") != 10 and time.monotonic() < end:
+            [*source.take(0.2)]
+        assert group_offset(broker, "again") == 10
 
 
 def test_the_group_is_not_told_of_partitions_that_are_not_this_members(broker, topic):
