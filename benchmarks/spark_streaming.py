@@ -65,8 +65,8 @@ def counting_packed(frame: Any, shards: int) -> Any:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
     import fourrates as fr
+    from fourrates.engines.spark.coding import EVENTS, packed, packed_columns, unpack
     from fourrates.engines.spark.events import SHARD, Task, prepare, shard_of
-    from fourrates.engines.spark.packing import EVENTS, packed, packed_columns, unpack
 
     task = Task(fr.FourRates(ARL), "y", "p", ("key",), ("seq",), "keep")
     events = prepare(frame, task, [shard_of(task, shards)])

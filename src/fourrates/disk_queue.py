@@ -118,30 +118,27 @@ class DiskQueue:
     def _make_room(self, execute: Any, number: int, size: int) -> int:
         total = "SELECT count(*), coalesce(sum(length(body)), 0) FROM entries WHERE status != ?"
         waiting, used = execute(total, (DELIVERED,)).fetchone()
-        if waiting + number <= self.limit and used + size <= self.limit_bytes:
-            return 0
         dropped = 0
-        # Dead letters go first, then the oldest; an alert in delivery stays.
-        oldest = execute(
-            "SELECT place, length(body), rows FROM entries WHERE status != ? AND held_until < ? "
-            "ORDER BY status DESC, place",
-            (DELIVERED, time.time()),
-        ).fetchall()
-        for place, length, rows in oldest:
-            if waiting + number <= self.limit and used + size <= self.limit_bytes:
+        while waiting + number > self.limit or used + size > self.limit_bytes:
+            # Dead letters go first, then the oldest; an alert in delivery stays.
+            oldest = execute(
+                "SELECT place, length(body), rows FROM entries WHERE status != ? AND held_until < ? "
+                "ORDER BY status DESC, place LIMIT 1",
+                (DELIVERED, time.time()),
+            ).fetchone()
+            if oldest is None:
                 break
+            place, length, rows = oldest
             execute("DELETE FROM entries WHERE place = ?", (place,))
             waiting, used, dropped = waiting - 1, used - length, dropped + rows
         return dropped
 
     def entries(self, status: int = WAITING) -> list[Entry]:
-        """The entries in the queue, oldest first."""
         return [
             Entry(*row) for row in self._run(f"SELECT {COLUMNS} FROM entries WHERE status = ? ORDER BY place", status)
         ]
 
     def channels(self) -> set[str]:
-        """The channels for which something waits."""
         return {name for (name,) in self._run("SELECT DISTINCT channel FROM entries WHERE status = ?", WAITING)}
 
     def waiting(self, channel: str) -> tuple[int, int, int]:
@@ -206,11 +203,9 @@ class DiskQueue:
         self._run(f"UPDATE entries SET {change} WHERE {where}", *values, entry.place, WAITING, self.holder)
 
     def remove(self, entry: Entry) -> None:
-        """Forget an entry."""
         self._run("DELETE FROM entries WHERE place = ?", entry.place)
 
     def hasten(self, channel: str) -> None:
-        """Make everything that waits for a channel due at once."""
         self._run("UPDATE entries SET due = 0.0 WHERE channel = ? AND status = ? AND due > 0", channel, WAITING)
 
     def next_due(self, channel: str) -> float | None:
@@ -226,7 +221,6 @@ class DiskQueue:
     # SQLite -------------------------------------------------------------------------------------------------
 
     def _run(self, sql: str, *values: object) -> list[Any]:
-        """Run one statement, and return its rows."""
         with self._transaction() as execute:
             return list(execute(sql, values).fetchall())
 

@@ -10,6 +10,7 @@ import pytest
 
 from fourrates.engines.kafka import Address, reader
 from fourrates.engines.kafka.reader import Reader
+from fourrates.events.clock import Clock
 from fourrates.io import Columns, InputError
 from fourrates.labels import Labels
 
@@ -175,6 +176,7 @@ class NoPandas:  # without it pyarrow ends the process over an interval that bec
 sys.meta_path.insert(0, NoPandas())
 import pyarrow as pa
 from fourrates.engines.kafka.reader import Reader
+from fourrates.events.clock import Clock
 from fourrates.labels import Labels
 kinds = [pa.month_day_nano_interval(), pa.duration("s"), pa.time64("us"), pa.time32("s"), pa.binary(), pa.binary(2),
     pa.list_(pa.int8()), pa.list_view(pa.int8()), pa.struct([("a", pa.int8())]), pa.map_(pa.string(), pa.int8()),
@@ -261,19 +263,19 @@ def test_the_first_number_fixes_the_unit_of_a_partition_wherever_messages_are_cu
     values = [{**EVENT, "at": time} for time in times]
     whole = read(values, time="at")
     given = Reader(Labels([0, 1]), Columns(time="at"))
-    clock, parts = None, []
+    clock, parts = Clock(), []
     for message in as_messages(values):
-        given.begin(0, clock)  # as after a restart
-        (chunk,) = given.read("t", 0, [message])
-        clock = chunk.clock
-        parts.append(chunk)
+        clock = Clock(clock.unit, clock.dates)  # as after a restart
+        given.begin(0, clock)
+        parts += given.read("t", 0, [message])
     assert problems(whole) == problems(parts)
     assert "offset 1: 1700000001000 in column 'at' is not a time" in problems(whole)[0]
     moments = [str(time)[:19] for chunk in parts for time in chunk.events.times]
     assert moments == [str(time)[:19] for time in whole[0].events.times]
     assert moments == ["2023-11-14T22:13:20", "2023-11-14T22:13:22", "2026-01-01T10:00:00", "1970-01-01T00:00:00"]
-    (other,) = given.read("t", 1, as_messages(values[1:2]))
-    assert (other.clock.unit, clock.unit) == ("ms", "s")
+    given.begin(1, other := Clock())
+    assert [len(chunk) for chunk in given.read("t", 1, as_messages(values[1:2]))] == [1]
+    assert (other.unit, clock.unit) == ("ms", "s")
 
 
 def test_dates_that_cannot_be_told_apart_reject_their_message_and_end_nothing():

@@ -15,9 +15,8 @@ if reason := missing():
 
 import pyarrow as pa
 
-from fourrates.engines.spark.coding import Coder
+from fourrates.engines.spark.coding import EVENTS, LETTERS, Coder, packer, unpack
 from fourrates.engines.spark.events import PRED, SHARD, TRUTH, Task
-from fourrates.engines.spark.packing import EVENTS, LETTERS, packer, unpack
 from fourrates.engines.spark.shard import CODE, TIME
 
 

@@ -29,7 +29,6 @@ class Batch:
 
     @classmethod
     def new(cls, path: str, body: bytes, rows: int) -> Self:
-        """A batch with its own key."""
         return cls(path, uuid.uuid4().hex, body, rows)
 
     @classmethod
@@ -41,7 +40,6 @@ class Batch:
         return cls(text, entry.id, body, entry.rows)
 
     def entry(self, channel: str) -> Entry:
-        """The batch as an entry of the queue."""
         return Entry(self.key, channel, self.path.encode() + b"\n" + self.body, self.rows)
 
     def part(self, start: int, stop: int) -> Batch:
@@ -61,7 +59,6 @@ def _cut(columns: Any, rows: slice) -> Any:
 
 
 def kind_of(given: Mapping[str, Any]) -> Kind:
-    """The kind of a call of log."""
     predicted = "y_pred" in given or "score" in given
     if "y_true" in given and predicted:
         return "events"
@@ -101,7 +98,6 @@ def encoded(name: str, values: list[Any], start: int, number: int) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it."""
     if hasattr(value, "isoformat"):
         return value.isoformat()
     if isinstance(value, uuid.UUID):

@@ -40,11 +40,9 @@ class Monitor(MonitorBase[Any]):
         self._roles: dict[str, str] = {}
 
     def export_schema(self, columns_schema: Mapping[str, Mapping[str, str]]) -> None:
-        """Note the columns."""
         self._roles = {schema["role"]: name for name, schema in columns_schema.items() if schema["role"] != "feature"}
 
     def export_data(self, datas: Mapping[str, deque[Any]]) -> None:
-        """Log the rows of a request."""
         given = {role: [*datas[name]] for role, name in self._roles.items() if name in datas}
         values = {"y_pred": given.get("prediction"), "y_true": given.get("target")}
         rows = max(len(column) for column in datas.values())

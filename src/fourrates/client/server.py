@@ -23,8 +23,6 @@ LONGEST = 1 << 20  # bytes of an answer that are read
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The outcome of a batch."""
-
     status: int  # 0 if there was no answer
     content: Any  # its JSON, or None
     text: str  # the outcome, for a message
@@ -59,11 +57,9 @@ class Server:
         self._since = 0.0  # when the call under way was begun
 
     def post(self, batch: Batch) -> Answer:
-        """Send a batch; whatever happens is an answer."""
         return self._call("POST", batch.path, batch.body, {"Idempotency-Key": batch.key})
 
     def get(self, path: str) -> Answer:
-        """Ask for something; whatever happens is an answer."""
         return self._call("GET", path)
 
     def _call(self, *request: Any) -> Answer:
@@ -119,7 +115,6 @@ class Server:
                 connection.sock.shutdown(socket.SHUT_RDWR)
 
     def disconnect(self) -> None:
-        """Close the connection."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()

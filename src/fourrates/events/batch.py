@@ -28,11 +28,9 @@ class Table:
 
     @property
     def size(self) -> int:
-        """The number of rows."""
         return self.rows.size
 
     def place(self, at: int) -> str:
-        """File and line of a row."""
         return f"{self.source}, {self.locate(int(self.rows[at]))}"
 
 

@@ -1,9 +1,13 @@
-"""Times of one source. The first ones settle the epoch unit and the date order for all of it."""
+"""Times of one source. The first ones settle the epoch unit and the date order for all of it.
+
+Dates as people write them: with dots (01.09.2026) the day is first. With slashes (09/13/2026) it may be the day or the
+month; the first part above 12 settles the order for the whole source, and until then a date is left as it is.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from typing import Any, Literal
@@ -22,12 +26,12 @@ from fourrates.events.columns import (
     listed_values,
     pyarrow,
 )
-from fourrates.events.dates import Order, as_iso, either_of, is_written, order_of
 from fourrates.events.rows import InputError, Mask
 from fourrates.labels import shown
 
 Times = npt.NDArray[np.datetime64]
 
+Order = Literal["day", "month"]  # which is first
 Unit = Literal["s", "ms", "us", "ns"]
 SIZES: dict[Unit, tuple[float, float]] = {"s": (0, 1e11), "ms": (1e11, 1e14), "us": (1e14, 1e17), "ns": (1e17, 1e20)}
 """The range of numbers of a unit, up to sign, seconds up to the year 5138, and nothing before 1973 in others."""
@@ -35,6 +39,9 @@ MICROS: dict[Unit, float] = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
 NAT = np.datetime64("NaT", "us")
 FIRST, LAST = np.datetime64("0001-01-01"), np.datetime64("9999-12-31")
 WHOLE = re.compile(r"\s*[-+]?[0-9]+\s*")
+WRITTEN = re.compile(
+    r"\s*(\d{1,2})([./])(\d{1,2})\2(\d{4})(?:[T ,]\s{0,3}(\d{1,2})(:\d\d(?::\d\d(?:\.\d{1,9})?)?)(Z?))?\s*"
+)
 
 
 class Clock:
@@ -132,7 +139,6 @@ class Clock:
 
 
 def problem_of_time(value: Any, name: str, clock: Clock) -> str:
-    """Why a value is not a valid time."""
     if clock.dates is None and is_written(value):
         why = f"may be {either_of(value)}; write dates as 2026-09-01, or with dots as 01.09.2026"
         return f"{shown(value)} in column {name!r} {why}"
@@ -192,10 +198,46 @@ def looks_like_time(value: Any) -> bool:
 
 
 def look_like_times(data: Mapping[str, Any]) -> list[str]:
-    """The columns whose first value is a date or a time."""
     return [
         name
         for name, column in data.items()
         if (isinstance(column, np.ndarray) and column.dtype.kind == "M")
         or (len(column) and looks_like_time(item(column, 0)))
     ]
+
+
+def is_written(value: Any) -> bool:
+    """Whether a value is a date with dots or slashes, the year last."""
+    return isinstance(value, str) and WRITTEN.fullmatch(value) is not None
+
+
+def order_of(dates: Iterable[str]) -> Order | None:
+    """Whether day or month is first, by the first date that shows it; None if none does."""
+    for text in dates:
+        low, sign, high = WRITTEN.fullmatch(text).group(1, 2, 3)  # type: ignore[union-attr]
+        if sign == "." or int(low) > 12:
+            return "day"
+        if int(high) > 12:
+            return "month"
+    return None
+
+
+def either_of(text: str) -> str:
+    from calendar import month_name
+
+    day, month = map(int, text.split("/")[:2])
+    return f"{day} {month_name[month]} or {month} {month_name[day]}"
+
+
+def as_iso(value: Any, order: Order | None) -> Any:
+    """Such a date in ISO 8601; anything else, and an ambiguous date, unchanged."""
+    match = WRITTEN.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        return value
+    day, sign, month, year, hour, rest, zone = match.groups()
+    if sign == "/" and order is None:
+        return value
+    if sign == "/" and order == "month":
+        day, month = month, day
+    iso = f"{year}-{month:0>2}-{day:0>2}"
+    return iso if hour is None else f"{iso} {hour:0>2}{rest}{zone}"

@@ -112,7 +112,6 @@ def text_bytes(column: Any) -> int:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is missing."""
     if value is None or isinstance(value, str):
         return value is None or value.strip() in EMPTY
     try:
@@ -137,14 +136,12 @@ def item(column: Any, at: int) -> Any:
 
 
 def pick(column: Any, rows: npt.NDArray[np.int64]) -> Any:
-    """Some rows of a column."""
     if isinstance(column, list):
         return [column[row] for row in rows.tolist()]
     return column[rows] if isinstance(column, np.ndarray) else column.take(pyarrow("pyarrow").array(rows))
 
 
 def listed_values(column: Any) -> list[Any]:
-    """The values of a column as Python objects."""
     if isinstance(column, list):
         return column
     return column.tolist() if isinstance(column, np.ndarray) else _listed(column)

@@ -14,9 +14,8 @@ import numpy.typing as npt
 
 from fourrates.detectors.sampling import LARGEST, OwnFirst, odds_codes
 from fourrates.events.batch import Batch, Table
-from fourrates.events.clock import Clock, Unit, problem_of_time
+from fourrates.events.clock import Clock, Order, Unit, problem_of_time
 from fourrates.events.columns import checked_column, distinct_values, is_missing, item, numbers
-from fourrates.events.dates import Order
 from fourrates.events.labels import UNKNOWN, LabelEncoder
 from fourrates.events.rows import UNLABELLED, Bad, BadRows, InputError, Mask, check_bad
 from fourrates.labels import Labels, shown
@@ -64,7 +63,6 @@ class Columns:
 
     @property
     def by_names(self) -> tuple[str, ...]:
-        """The columns that make a segment."""
         return () if self.by is None else (self.by,) if isinstance(self.by, str) else tuple(self.by)
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,13 +70,11 @@ class Columns:
         return {name: value for name, value in asdict(self).items() if name != "extra"}
 
     def used(self) -> list[str]:
-        """The names of the columns present."""
         those = (self.truth, self.pred, self.score, self.time, self.id, self.stratum, self.version)
         return [*(name for name in those if name is not None), *self.by_names, *self.drawn, *self.extra]
 
     @property
     def drawn(self) -> tuple[str, ...]:
-        """The columns of probabilities, if events were drawn for labelling."""
         return () if self.probability is None or self.other is None else (self.probability, self.other)
 
 
@@ -103,8 +99,8 @@ class Reading:
 class Door:
     """Columns to batches of events; nothing is inferred here. A table without predictions is one side of a join.
 
-    A bad row raises, is left out (`bad="skip"`), or is kept in the `BadRows` (`"keep"`). `by` replaces `columns.by`;
-    `names` are the segments met so far, as `name_of` calls them, and `versions` those of the model.
+    A bad row raises, is left out (`bad="skip"`), or is kept in the `BadRows` (`"keep"`). `names` are the segments met
+    so far, as `name_of` calls them, and `versions` those of the model.
     """
 
     def __init__(
@@ -114,22 +110,15 @@ class Door:
         threshold: float = 0.5,
         bad: Bad = "reject",
         *,
-        by: Sequence[str] = (),
         clock: Clock | None = None,
         name_of: Callable[[Any], Hashable] | None = None,
     ) -> None:
         check_bad(bad)
         self.encoder = labels if isinstance(labels, LabelEncoder) else LabelEncoder(labels)
         self.columns, self.threshold, self.bad = columns, threshold, bad
-        self._by = [*by]
         self.clock = clock or Clock(columns.unit, columns.dates)
         self._segments, self._versions = _Numbering(name_of or key_name), _Numbering(key_name)
         self.names, self.versions = self._segments.names, self._versions.names
-
-    @property
-    def by(self) -> list[str]:
-        """The columns that make a segment."""
-        return self._by or [*self.columns.by_names]
 
     def batch(self, reading: Reading, table: Table) -> Batch:
         """The events among the rows; an InputError names the first bad row if it rejects them."""
@@ -165,7 +154,7 @@ class Door:
         found = Reading(table.size, BadRows(table.size))
         columns = self.columns
         single = columns.truth, columns.pred, columns.score, columns.time, columns.stratum, columns.version
-        names = [name for name in (*single, *columns.drawn, *self.by) if name is not None]
+        names = [name for name in (*single, *columns.drawn, *columns.by_names) if name is not None]
         data = {name: self._column(table, name) for name in names}
         if columns.truth is not None:
             found.truths = self._labels(data[columns.truth], columns.truth, found.bad, UNLABELLED)
@@ -176,8 +165,8 @@ class Door:
                 data[columns.score], columns.score, found.bad, "bad_score", "a score", lambda scores: scores == scores
             )
             found.preds = (found.scores >= self.threshold).astype(np.uint16)
-        for name in self.by:
-            found.keys = _combined(found.keys, check_keys(data[name], name, found.bad), len(self.by))
+        for name in columns.by_names:
+            found.keys = _combined(found.keys, check_keys(data[name], name, found.bad), len(columns.by_names))
         if columns.version is not None:
             found.versions = check_keys(data[columns.version], columns.version, found.bad)
         if columns.stratum is not None:
@@ -290,7 +279,6 @@ class _Numbering:
 
 
 def _are_whole(values: Sequence[Any]) -> bool:
-    """Whether all values are whole numbers with different hashes."""
     return {*map(type, values)} == {int} and max(map(abs, values)) < 2**60
 
 
@@ -323,5 +311,4 @@ def _no_key(column: Any, name: str, row: int) -> str:
 
 
 def missing_problem(name: str, row: int = -1) -> str:
-    """The message for a missing value."""
     return f"the value in column {name!r} is missing"

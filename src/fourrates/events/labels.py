@@ -23,8 +23,6 @@ FEW = 64  # invalid labels remembered while a column is read
 
 
 class LabelEncoder:
-    """Encodes the values of a column as class codes."""
-
     def __init__(self, labels: Labels) -> None:
         self.labels = labels
         self._cache: dict[Any, int] = {}
@@ -35,7 +33,6 @@ class LabelEncoder:
             self._letters[letter], self._blank[letter] = self.code(chr(letter)), self.is_missing(chr(letter))
 
     def code(self, value: Any) -> int:
-        """The code of one value, or `UNKNOWN`."""
         found = self.labels.read(value)
         return found if found >= 0 else int(UNKNOWN)
 

@@ -42,7 +42,6 @@ class TooFewClasses(InputError):
 
 
 def check_bad(bad: str) -> None:
-    """Raise unless this is a policy for bad rows."""
     if bad not in BAD:
         raise ValueError(f"bad {bad!r} is not one of {BAD}")
 
@@ -91,14 +90,12 @@ class BadRows:
         return ~self.mask if self.counts else None
 
     def __getitem__(self, row: int) -> BadRow:
-        """The problem of one row."""
         for mask, column, code, describe in self._kinds:
             if mask[row]:
                 return BadRow(row, column, code, describe(row))
         raise KeyError(row)
 
     def lacking(self) -> Counter[str]:
-        """How many rows lack a value, by column."""
         found: Counter[str] = Counter()
         for mask, column, code, _ in self._kinds:
             if code in (UNLABELLED, "missing"):

@@ -99,7 +99,6 @@ def _of_arrow(hasher: Hasher, ids: Any) -> Fingerprints:
 
 
 def _sound(ids: Any) -> Any:
-    """An Arrow array without nulls."""
     if ids.null_count:
         raise _missing(None, ids.is_null().to_pylist().index(True))
     return ids

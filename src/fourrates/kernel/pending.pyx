@@ -345,46 +345,36 @@ cdef class Pending:
         while self.is_over(DONE):
             self.drop(self.oldest(DONE))
         while self.is_over(LABELS):
-            self.tally[N_UNMATCHED] += 1
-            self.drop(self.oldest(LABELS))
+            self.miss_oldest_label()
         while self.is_over(PREDICTIONS):
             self.miss_oldest(N_EXPIRED)
 
-    cdef int predict(self, const Entry* entry, Pair* pair) noexcept nogil:
-        """One more prediction: 1 if that completes a pair, -1 if there is no memory."""
+    cdef void miss_oldest_label(self) noexcept nogil:
+        """The oldest label leaves without a prediction."""
+        self.tally[N_UNMATCHED] += 1
+        self.drop(self.oldest(LABELS))
+
+    cdef int add(self, const Entry* entry, Pair* pair) noexcept nogil:
+        """One more prediction or label: 1 if that completes a pair, -1 if there is no memory."""
+        cdef bint is_label = entry.state == LABEL
         cdef int64_t place = self.find(entry)
         cdef Entry* met
         if place < 0:
             if self.insert(entry) < 0:
                 return -1
-            if self.logs[PREDICTIONS].size > self.most_waiting:
+            if is_label and self.logs[LABELS].size > self.most_waiting:
+                self.miss_oldest_label()
+            elif not is_label and self.logs[PREDICTIONS].size > self.most_waiting:
                 self.miss_oldest(N_DISPLACED)
             return 0
         met = &self.node(<uint32_t>self.index[place]).entry
-        if met.state != LABEL:
-            self.tally[N_REPEATED_PREDICTIONS] += 1
-            return 0
-        self.complete(met, entry, pair)
-        self.retire(<uint64_t>place, PAIRED)
-        return 1
-
-    cdef int label(self, const Entry* entry, Pair* pair) noexcept nogil:
-        """One more label, as in `predict`."""
-        cdef int64_t place = self.find(entry)
-        cdef Entry* met
-        if place < 0:
-            if self.insert(entry) < 0:
-                return -1
-            if self.logs[LABELS].size > self.most_waiting:
-                self.tally[N_UNMATCHED] += 1
-                self.drop(self.oldest(LABELS))
-            return 0
-        met = &self.node(<uint32_t>self.index[place]).entry
-        if met.state == PREDICTION:
-            self.complete(entry, met, pair)
+        if met.state == (PREDICTION if is_label else LABEL):
+            self.complete(entry if is_label else met, met if is_label else entry, pair)
             self.retire(<uint64_t>place, PAIRED)
             return 1
-        if met.state == MISSED:
+        if not is_label:
+            self.tally[N_REPEATED_PREDICTIONS] += 1
+        elif met.state == MISSED:
             self.tally[N_LATE_LABELS] += 1
             met.state = PAIRED  # so that the same label once more is a repeat
         else:
@@ -400,8 +390,8 @@ cdef class Pending:
         if self.find(entry) < 0:
             self.complete(&label, entry, pair)
             return 1 if self.remember(entry[0]) == 0 else -1
-        first = self.predict(entry, pair)
-        second = self.label(&label, pair)
+        first = self.add(entry, pair)
+        second = self.add(&label, pair)
         return second if second < 0 else first + second
 
     cdef inline void complete(self, const Entry* label, const Entry* prediction, Pair* pair) noexcept nogil:
@@ -445,14 +435,12 @@ cdef class Pending:
                     entry.probabilities[0], entry.probabilities[1] = probabilities[i, 0], probabilities[i, 1]
                     entry.drawn = OWN_FIRST if own_first else BY_CLASS
                 met = self.tally[N_REPEATED_PREDICTIONS]
-                if is_label[i]:
-                    found = self.label(&entry, &pairs[n])
+                if tagged and not is_label[i]:
+                    entry.tag = tags[i]
+                if labelled:
+                    found = self.both(&entry, true_codes[i], &pairs[n])
                 else:
-                    entry.tag = tags[i] if tagged else 0
-                    if labelled:
-                        found = self.both(&entry, true_codes[i], &pairs[n])
-                    else:
-                        found = self.predict(&entry, &pairs[n])
+                    found = self.add(&entry, &pairs[n])
                 if found < 0:
                     break
                 pairs[n].position = i  # overwritten unless there is a pair

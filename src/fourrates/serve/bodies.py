@@ -33,8 +33,7 @@ from fourrates.serve.config import MonitorConfig
 from fourrates.serve.errors import ApiError
 
 if TYPE_CHECKING:
-    from fourrates.events.clock import Unit
-    from fourrates.events.dates import Order
+    from fourrates.events.clock import Order, Unit
     from fourrates.events.rows import Mask
 
 JSON_TYPES = ("", "application/json", "text/json")
@@ -249,9 +248,9 @@ def _checked(column: Any, name: str) -> Any:
 
 
 @functools.cache  # of few names
-def _columns(*names: str | None) -> Columns:
+def _columns(by: tuple[str, ...], *names: str | None) -> Columns:
     truth, pred, score, time, version, probability, other = names
-    return Columns(truth, pred, score, time, version=version, probability=probability, other=other)
+    return Columns(truth, pred, score, time, by, version=version, probability=probability, other=other)
 
 
 def make_batch(
@@ -262,8 +261,8 @@ def make_batch(
     size = _size(data, limits)
     used = ("y_true", "y_pred", "score", "time", "version", *DRAWN)
     clock = Clock(plan.unit, plan.dates)
-    columns = _columns(*(name if name in data else None for name in used))
-    door = Door(plan.encoder, columns, plan.threshold, by=by, clock=clock, name_of=segment_name)
+    columns = _columns(tuple(by), *(name if name in data else None for name in used))
+    door = Door(plan.encoder, columns, plan.threshold, clock=clock, name_of=segment_name)
     try:
         reading = door.reading(Table(data, "", np.arange(size), sound=True))
     except InputError as error:

@@ -45,7 +45,6 @@ class ExtraCost:
 
 
 def rounded(number: float) -> float:
-    """A number to two digits."""
     return 0.0 if number == 0 else round(number, 1 - math.floor(math.log10(abs(number))))
 
 

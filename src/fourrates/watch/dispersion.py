@@ -23,7 +23,6 @@ def dispersions(watch: Watch) -> dict[str, float]:
 
 
 def dispersion_of(streams: Iterable[Mapping[str, RateState]]) -> dict[str, float]:
-    """The dispersion over the rates of some streams."""
     events: dict[str, float] = {}
     worth: dict[str, float] = {}  # events divided by dispersion, as informative as that number of independent ones
     for rates in streams:

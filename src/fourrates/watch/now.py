@@ -31,7 +31,6 @@ def several(number: int, noun: str) -> str:
 
 
 def rate_in_words(rate: str) -> str:
-    """A rate in a sentence."""
     kind, _, label = rate.partition(":")
     return shortened(f"{kind} of {label}" if label else rate)
 
@@ -321,5 +320,4 @@ def share(share: Share, aside: str = "") -> str:
 
 
 def minute(time: np.datetime64) -> str:
-    """A time to the minute: 2026-01-07 00:23."""
     return str(time.astype("M8[m]")).replace("T", " ")

@@ -48,7 +48,6 @@ def _share(detector: Detector) -> FourRates:
 
 
 def budget_of_predictions(arl: float) -> float:
-    """Predictions between two false shifts."""
     return min(TIMES * arl, MOST)
 
 

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     Placed = tuple[int, Finding]
 
 TRACED = 2000  # segments traced for pictures; each takes some 100 kB
-PLACE = ("time", "started_time", "source", "row", "started_row")  # added to a finding, besides its segment
+PLACE = Move._fields[3:]  # added to a finding, besides its segment
+OPENING = ""  # among the moves of an open drift, the alarm that opened it
 
 
 class Streams:
@@ -42,8 +43,7 @@ class Streams:
         self.segments, self.version, self._trace = segments, version, trace
         self.events, self.volume = 0, 0.0  # so far, and how many they represent if they were drawn for labelling
         self.traces: dict[int, Trace] = {}  # for pictures, by segment number
-        self._opened: dict[int, dict[str, Any]] = {}  # times and places of open drifts, by segment
-        self._moves: dict[int, dict[str, Move]] = {}  # of the rates in these
+        self._opened: dict[int, dict[str, Move]] = {}  # the moves of open drifts, by segment and rate
         self._marks = Marks()
         self._source: str | None = None
 
@@ -141,14 +141,17 @@ class Streams:
             row=int(part.rows[at]),
             started_row=marks.row(number, finding.started, finding.at + 1),
         )
-        if placed.about is not None and number in self._opened:
-            placed = replace(
-                placed, about=replace(placed.about, segment=segment, version=self.version, **self._opened[number])
-            )
-        return placed
+        about = None if placed.about is None else self._opening(number, placed.about)
+        return replace(placed, about=about)
+
+    def _opening(self, number: int, drift: Drift) -> Drift:
+        """An open drift with its segment, time and row."""
+        move = self._opened.get(number, {}).get(OPENING)
+        place = {} if move is None else {name: getattr(move, name) for name in PLACE}
+        return replace(drift, segment=self.segments.names[number], version=self.version, **place)
 
     def _placed_in(self, number: int, part: Batch, first: int, own: list[Finding]) -> list[Finding]:
-        """The findings in a segment with their places; notes the place of the open drift."""
+        """The findings in a segment with their places; notes the moves of the open drift."""
         found, done = [], 0
         for finding in own:
             end = finding.at + 1 - first
@@ -157,35 +160,28 @@ class Streams:
             found.append(placed := self._placed(number, part, first, finding))
             if placed.closes:
                 self._opened.pop(number, None)
-            elif placed.kind == "drift" and number not in self._opened:
-                self._opened[number] = {name: getattr(placed, name) for name in PLACE}
-            self._note_moves(number, placed)
+            elif placed.kind == "drift":  # of a rate that moved further the first move counts, until it is back
+                place, moves = [getattr(placed, name) for name in Move._fields[1:]], self._opened.setdefault(number, {})
+                moves.setdefault(OPENING, Move(placed.changes[0].direction, *place))
+                for change in placed.changes:
+                    moves.setdefault(change.rate, Move(change.direction, *place))
+            elif placed.kind in ("withdrawal", "recovery"):
+                for change in placed.changes:
+                    self._opened[number].pop(change.rate, None)
         self._mark(number, part, first, done, part.rows.size)
         if own and getattr(self.segments.at(number), "open", None) is None:
             self._opened.pop(number, None)
-            self._moves.pop(number, None)
         return found
-
-    def _note_moves(self, number: int, finding: Finding) -> None:
-        """Note when the rates of a drift moved, of one that moved further when it first did, until it is back."""
-        moves = self._moves.setdefault(number, {})
-        for change in finding.changes:
-            if finding.kind == "drift":
-                place = [getattr(finding, name) for name in Move._fields[1:]]
-                moves.setdefault(change.rate, Move(change.direction, *place))
-            elif finding.kind in ("withdrawal", "recovery"):
-                moves.pop(change.rate, None)
 
     # Now ------------------------------------------------------------------------------------------------------
 
     @property
     def warned(self) -> int:
-        """How many segments are in a warning."""
         return int((self.segments.progress(np.arange(len(self.segments)))[1] >= 0).sum())
 
     @property
     def open_since(self) -> dict[str | None, np.datetime64 | None]:
-        return {self.segments.names[number]: place["time"] for number, place in self._opened.items()}
+        return {self.segments.names[number]: moves[OPENING].time for number, moves in self._opened.items()}
 
     def open_drift(
         self, segment: str | None, prices: Mapping[str, float], until: np.datetime64 | None
@@ -196,10 +192,10 @@ class Streams:
         stream = self.segments.at(number)
         drift = getattr(stream, "open", None)
         assert drift is not None
-        placed = replace(drift, segment=segment, version=self.version, **self._opened[number])
+        placed = self._opening(number, drift)
         away = {rate: state for rate, state in stream.rates.items() if state.state != "normal"}
         cost = self._cost(stream, placed, away, prices, until) if prices else None
-        return OpenDrift(placed, away, cost, self._moves.get(number, {}))
+        return OpenDrift(placed, away, cost, {name: move for name, move in self._opened[number].items() if name})
 
     def _cost(
         self,
@@ -222,11 +218,9 @@ class Streams:
         finding = self.segments.accept(segment)
         if finding is None:
             return None
-        own: dict[str, Any] = {"segment": segment, "version": self.version}
-        place = self._opened.pop(number, {})
-        self._moves.pop(number, None)
-        about = None if finding.about is None else replace(finding.about, **own, **place)
-        return replace(finding, time=time, about=about, **own)
+        about = None if finding.about is None else self._opening(number, finding.about)
+        del self._opened[number]
+        return replace(finding, time=time, about=about, segment=segment, version=self.version)
 
     # State ----------------------------------------------------------------------------------------------------
 
@@ -238,11 +232,10 @@ class Streams:
             "volume": self.volume,
             "source": self._source,
             "marks": shape,
-            "opened": [[number, *map(_saved_value, place.values())] for number, place in self._opened.items()],
-            "moves": [
-                [number, rate, *map(_saved_value, move)]
-                for number, moves in self._moves.items()
-                for rate, move in moves.items()
+            "opened": [
+                [number, name, *map(_saved_value, move)]
+                for number, moves in self._opened.items()
+                for name, move in moves.items()
             ],
         }
         return pieces("Streams", about, **sections)
@@ -261,30 +254,28 @@ class Streams:
         streams._marks = Marks.from_state(about["marks"], found.sections["marks"], len(streams.segments))
         if (counted := int(streams.segments.progress(np.arange(len(streams.segments)))[0].sum())) != streams.events:
             raise ValueError(f"segments of {counted} events in streams of {streams.events}")
-        streams._load_opened(about["opened"])
-        for number, rate, direction, at, started, *place in about["moves"]:
-            events = check_whole(at, "an event", 0), None if started is None else check_whole(started, "an event", 0)
-            streams._moves.setdefault(number, {})[rate] = Move(direction, *events, **_place(place))
-            if number not in streams._opened or not isinstance(rate, str) or direction not in ("down", "up"):
-                raise ValueError(f"{rate!r} moved in no open drift")
+        for number, name, *move in about["opened"]:
+            streams._opened.setdefault(check_whole(number, "a segment's number", 0), {})[str(name)] = _move(*move)
+        if {*streams._opened} != {*streams.segments.open()} or any(OPENING not in m for m in streams._opened.values()):
+            raise ValueError(f"{len(streams._opened)} open drifts are saved, others are open")
         if trace is not None:
             for number in range(min(TRACED, len(streams.segments))):
                 streams.traces[number] = trace(streams.segments.at(number))
         return streams
 
-    def _load_opened(self, opened: list[list[Any]]) -> None:
-        for number, *place in opened:
-            self._opened[check_whole(number, "a segment's number", 0)] = _place(place)
-        if {*self._opened} != {*self.segments.open()} or len(opened) != len(self._opened):
-            raise ValueError(f"{len(opened)} open drifts are saved, others are open")
 
-
-def _place(saved: list[Any]) -> dict[str, Any]:
-    """The times and the place of a drift from a state."""
-    time, started, source, row, started_row = saved
-    times = [None if one is None else moment(one) for one in (time, started)]
-    rows = [None if one is None else check_whole(one, "a row", 0) for one in (row, started_row)]
-    return dict(zip(PLACE, (*times, text_or_none(source), *rows), strict=True))
+def _move(
+    direction: Any, at: Any, started: Any, time: Any, started_time: Any, source: Any, row: Any, started_row: Any
+) -> Move:
+    """A move from a state."""
+    if direction not in ("down", "up"):
+        raise ValueError(f"a rate moved {direction!r}")
+    started, row, started_row = (
+        None if number is None else check_whole(number, "an event", 0) for number in (started, row, started_row)
+    )
+    time, started_time = (None if saved is None else moment(saved) for saved in (time, started_time))
+    at = check_whole(at, "an event", 0)
+    return Move(direction, at, started, time, started_time, text_or_none(source), row, started_row)
 
 
 def microseconds(time: np.datetime64 | None) -> int | None:

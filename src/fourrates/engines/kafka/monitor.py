@@ -182,18 +182,15 @@ class Monitor:
         chunk, taken = self._under_way[0]
         partition, findings = self.partitions.get(chunk.partition), taken.result()
         if partition is not None:  # otherwise it was given up, since another member has it
-            self._count(chunk, partition, findings)
+            for finding in findings:
+                self._report(finding)
+            for rejected in chunk.rejected:
+                self._rejected(rejected, chunk.partition)
+            partition.next = chunk.next
+            self.events += len(chunk)
+            self.unlabelled += chunk.unlabelled
+            self._unsaved.add(chunk.partition)
         self._under_way.popleft()
-
-    def _count(self, chunk: Chunk, partition: Partition, findings: list[Finding]) -> None:
-        for finding in findings:
-            self._report(finding)
-        for rejected in chunk.rejected:
-            self._rejected(rejected, chunk.partition)
-        partition.next, partition.clock = chunk.next, chunk.clock
-        self.events += len(chunk)
-        self.unlabelled += chunk.unlabelled
-        self._unsaved.add(chunk.partition)
 
     def _report(self, finding: Finding) -> None:
         stream = finding.source if finding.segment is None else finding.segment
@@ -209,13 +206,13 @@ class Monitor:
         self.drifts += finding.kind == "drift"
         self._found(record)
 
-    def _rejected(self, one: RejectedMessage, partition: int) -> None:
-        self.rejected += one.events
+    def _rejected(self, message: RejectedMessage, partition: int) -> None:
+        self.rejected += message.events
         if self._reader.bad == "skip":
             return
         if self.address.dead_letter is not None and self._outbox is not None:
-            self._outbox.put(dead_letter(self.address, partition, one))
-        self._refuse(f"{self.address.topic}/{partition}", one)
+            self._outbox.put(dead_letter(self.address, partition, message))
+        self._refuse(f"{self.address.topic}/{partition}", message)
 
     def now(self) -> Now:
         """How things are now, in the partitions of this member; a partition that has no segments is one itself."""

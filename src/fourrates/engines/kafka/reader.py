@@ -62,7 +62,6 @@ class Chunk:
     names: Sequence[str] = ()  # of the segments that `events.keys` count
     rejected: list[RejectedMessage] = field(default_factory=list)
     unlabelled: int = 0  # events without a true label, which were left out
-    clock: Clock = field(default_factory=Clock)  # the time format known after it, saved with `next`
 
     def __len__(self) -> int:
         return self.events.truths.size
@@ -107,7 +106,8 @@ class Reader:
         return Door(self._encoder, self.columns, self._threshold, "keep", clock=clock)
 
     def begin(self, partition: int, clock: Clock | None) -> None:
-        self._doors[partition] = self._door(clock and Clock(clock.unit, clock.dates))
+        """Begin a partition with its clock, which its times may settle."""
+        self._doors[partition] = self._door(clock)
 
     def read(self, topic: str, partition: int, messages: Sequence[Message]) -> Iterator[Chunk]:
         source = f"{topic}/{partition}"
@@ -153,7 +153,6 @@ class Reader:
         return LISTS, len(values[0]), values
 
     def _uneven(self, values: Sequence[Any]) -> str:
-        """The problem with columns that are not all lists of one length."""
         columns = dict(zip(self._fields, values, strict=True))
         for name, column in columns.items():
             if type(column) is not list:
@@ -207,7 +206,6 @@ class Reader:
             door.names,
             rejected,
             found.bad.counts[UNLABELLED],
-            Clock(door.clock.unit, door.clock.dates),
         )
 
     def _rejected(self, source: str, portion: _Portion, counts: Integers, bad: BadRows) -> Iterator[RejectedMessage]:

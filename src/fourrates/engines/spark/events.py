@@ -19,6 +19,7 @@ TIMES = (T.TimestampType, T.TimestampNTZType)
 READ = (*INTEGERS, *FLOATS, *TIMES, T.StringType, T.BooleanType, T.DecimalType, T.DateType)  # as labels and keys
 SAVED = (*INTEGERS, T.StringType)  # keys that a saved bank can hold as they are
 TRUTH, PRED, SHARD, CLOCK = "__truth", "__pred", "__shard", "__clock"
+CODE, TIME, VERSION = "code", "time", "version"  # of packed events, besides their keys
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,6 @@ class Task:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The columns of streams, of their order, and of versions."""
         return (*self.by, *self.order, *self.versions)
 
     @property

@@ -28,6 +28,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from fourrates.checks import check_whole
 from fourrates.detectors.base import Detector
 from fourrates.engines.spark.coding import events_of, moments
+from fourrates.engines.spark.events import CODE, TIME, VERSION
 from fourrates.findings import Finding
 from fourrates.state import MAX_STATE, check_size, pack, unpack
 from fourrates.watch import Watch
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from pyspark.sql.streaming.stateful_processor import ListState, ValueState
 
-CODE, TIME, VERSION = "code", "time", "version"
 VERSIONED = "version="  # before the column of versions, after those of the key
 LOGGED = 0.25  # the longest log since the watch was written, as a share of it
 CACHED = 256 << 20  # bytes of watches that a worker process caches
@@ -57,8 +57,6 @@ class ShardState(NamedTuple):
 
 
 class Head(NamedTuple):
-    """The identity of a shard's state."""
-
     shards: int  # how many parts the keys are divided into
     by: tuple[str, ...]  # name and type of each column of the key, and the column of versions
     fingerprint: bytes  # of the settings and of all events so far

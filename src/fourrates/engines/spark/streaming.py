@@ -17,11 +17,10 @@ from pyspark.sql import types as T
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from fourrates.bank import Bank
-from fourrates.engines.spark.coding import letter, listed, shown
-from fourrates.engines.spark.events import CLOCK, SHARD, Task, prepare, shard_of
-from fourrates.engines.spark.packing import EVENTS, LETTERS, packed, packed_columns, unpack
+from fourrates.engines.spark.coding import EVENTS, LETTERS, letter, listed, packed, packed_columns, shown, unpack
+from fourrates.engines.spark.events import CLOCK, CODE, SHARD, TIME, Task, prepare, shard_of
 from fourrates.engines.spark.results import Rows, result_schema
-from fourrates.engines.spark.shard import CODE, TIME, VERSIONED, Head, Shard, ShardState, key_of, rebuilt
+from fourrates.engines.spark.shard import VERSIONED, Head, Shard, ShardState, key_of, rebuilt
 from fourrates.lazy import install
 
 if TYPE_CHECKING:
