@@ -68,8 +68,8 @@ def check_size(size: int, max_state: int) -> None:
         raise ValueError(f"a state of more than {max_state:,} bytes (max_state)")
 
 
-def unpack(saved: bytes | memoryview) -> Saved:
-    """Check and parse a state; only the current version is supported."""
+def unpack(saved: bytes | memoryview, kind: str | None = None) -> Saved:
+    """Check and parse a state, of this kind if one is given; only the current version is supported."""
     view = memoryview(bytes(saved))  # a private copy, for the bytes checked here must be the ones used later
     if bytes(view[: len(MAGIC)]) != MAGIC or len(view) < HEADER.size + 4:
         raise ValueError("these bytes are not a state saved by fourrates")
@@ -85,7 +85,7 @@ def unpack(saved: bytes | memoryview) -> Saved:
         raise ValueError(f"the saved state of {len(view)} bytes is cut")
     text = _json(view[HEADER.size : end])
     match text:
-        case {"kind": str(kind), "about": dict(about), "sections": list(listed)}:
+        case {"kind": str(own), "about": dict(about), "sections": list(listed)}:
             pass
         case _:
             raise ValueError("the saved state has no kind")
@@ -99,7 +99,9 @@ def unpack(saved: bytes | memoryview) -> Saved:
                 raise ValueError(f"the saved state has a section {entry!r} that does not fit")
     if end != len(view):
         raise ValueError(f"the saved state has {len(view) - end} bytes after its end")
-    return Saved(kind, about, sections)
+    if kind not in (None, own):
+        raise ValueError(f"this is the state of {own}, not of {kind}")
+    return Saved(own, about, sections)
 
 
 def _json(text: memoryview) -> Any:

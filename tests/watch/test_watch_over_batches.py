@@ -255,7 +255,7 @@ def test_sections_that_do_not_belong_together_are_refused():
     ):
         with pytest.raises(io.InputError):
             fr.Watch.from_bytes(with_streams(watches[2 if about is one.about else 0], about, sections))
-    with pytest.raises(io.InputError, match="not of a watch"):
+    with pytest.raises(io.InputError, match="not of Watch"):
         fr.Watch.from_bytes(fr.LFR().to_bytes())
 
 

@@ -340,7 +340,7 @@ class Client:
         while True:
             with self._changed:
                 while not self._ended and (seconds := self._until_saved()) > 0.0:
-                    self._changed.wait(min(seconds, 1.0 if self._server.watch() else threading.TIMEOUT_MAX))
+                    self._changed.wait(min(seconds, threading.TIMEOUT_MAX))
                 if self._ended:
                     return
             self._save()
@@ -454,8 +454,6 @@ class Client:
 
     def _send(self, queue: DiskQueue, entry: Entry) -> Answer | None:
         """Send a batch, or those of its first rows that the server is willing to read."""
-        with self._changed:
-            self._changed.notify_all()  # the thread that saves watches how long it takes
         try:
             part = batch = Batch.of(entry)
             answer = self._server.post(part)

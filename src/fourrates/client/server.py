@@ -5,7 +5,7 @@ from __future__ import annotations
 import encodings.idna  # noqa: F401  (imported here, as all else, for a thread that imports during a fork blocks the child)
 import json
 import socket
-import time
+import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -54,7 +54,6 @@ class Server:
         self._address, self._headers, self.timeout = address, headers, timeout
         self._connection: HTTPConnection | None = None
         self.ended = False  # no other call is begun
-        self._since = 0.0  # when the call under way was begun
 
     def post(self, batch: Batch) -> Answer:
         return self._call("POST", batch.path, batch.body, {"Idempotency-Key": batch.key})
@@ -63,14 +62,18 @@ class Server:
         return self._call("GET", path)
 
     def _call(self, *request: Any) -> Answer:
-        self._since = time.monotonic()
+        """Make a request; whatever happens is an answer. One that takes too long, as if it drips in, is broken off."""
+        timer = threading.Timer(2 * self.timeout, self.break_off)
+        timer.daemon = True
+        with suppress(RuntimeError):  # while the interpreter shuts down
+            timer.start()
         try:
             return self._ask(*request)
         except (OSError, HTTPException, ValueError) as error:
             self.disconnect()
             return Answer(0, None, f"cannot be reached ({' '.join(str(error).split()) or type(error).__name__})")
         finally:
-            self._since = 0.0
+            timer.cancel()
 
     def _ask(
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] = NO_HEADERS
@@ -100,12 +103,6 @@ class Server:
         seconds = float(asked) if asked.isascii() and asked.isdecimal() else 0.0
         problem = _message(content) if response.status >= 400 else ", which is no acknowledgement"
         return Answer(response.status, content, f"answered {response.status}{problem}", seconds)
-
-    def watch(self) -> bool:
-        """Whether a call is under way; one that takes too long, as when an answer drips in, is broken off."""
-        if (since := self._since) and time.monotonic() - since > 2 * self.timeout:
-            self.break_off()
-        return since > 0.0
 
     def break_off(self) -> None:
         """End a call that waits for an answer, from another thread."""

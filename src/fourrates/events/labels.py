@@ -19,7 +19,6 @@ Codes = npt.NDArray[np.uint16]
 UNKNOWN = np.uint16(65_535)
 """The code of a value that is no label; a detector has far fewer classes."""
 CACHED = 1 << 16
-FEW = 64  # invalid labels remembered while a column is read
 
 
 class LabelEncoder:
@@ -66,29 +65,26 @@ class LabelEncoder:
             else:
                 if not small.size or small.max() < len(self.labels.values):
                     return small.astype(np.uint16), None
-        cache, found = self._cache, []
-        others: set[Any] = set()
+        cache = self._cache
         try:
             found = [cache[value] for value in column]
         except (KeyError, TypeError):
-            for value in column:
-                if not isinstance(value, Hashable):
-                    code = int(UNKNOWN)
-                elif value in cache:
-                    code = cache[value]
-                elif value in others:
-                    code = int(UNKNOWN)
-                else:
-                    code = -1 if self.is_missing(value) else self.code(value)
-                    # Only labels are cached, as other numbers could be chosen so that their hashes collide.
-                    if code != UNKNOWN and len(cache) < CACHED and value == value:
-                        cache[value] = code
-                    elif code == UNKNOWN and len(others) < FEW:
-                        others.add(value)
-                found.append(code)
+            found = [self._cached_code(value) for value in column]
         codes = np.array(found, np.int32)
         gone = codes < 0
         return codes.astype(np.uint16), gone if gone.any() else None
+
+    def _cached_code(self, value: Any) -> int:
+        """The code of a value, -1 if it is missing."""
+        if not isinstance(value, Hashable):
+            return int(UNKNOWN)
+        code = self._cache.get(value)
+        if code is None:
+            code = -1 if self.is_missing(value) else self.code(value)
+            # Only labels are cached, as other numbers could be chosen so that their hashes collide.
+            if code != UNKNOWN and len(self._cache) < CACHED and value == value:
+                self._cache[value] = code
+        return code
 
 
 def classes_in(column: Any) -> Counter[Hashable]:

@@ -12,6 +12,7 @@ from uuid import UUID
 
 import numpy as np
 
+from fourrates.events.columns import arrow_numbers
 from fourrates.kernel.fingerprint import FINGERPRINT, KINDS, Hasher
 from fourrates.labels import plain
 
@@ -68,14 +69,13 @@ def _of_array(hasher: Hasher, values: Array) -> Fingerprints:
 
 
 def _of_arrow(hasher: Hasher, ids: Any) -> Fingerprints:
+    if ids.null_count:
+        raise _missing(None, ids.is_null().to_pylist().index(True))
     if hasattr(ids, "chunks"):
-        parts = [_of_arrow(hasher, chunk) for chunk in _sound(ids).chunks]
+        parts = [_of_arrow(hasher, chunk) for chunk in ids.chunks]
         return np.concatenate(parts) if parts else np.empty(0, FINGERPRINT)
-    _sound(ids)
     name = str(ids.type)
     if hasattr(ids, "dictionary"):
-        from fourrates.events.columns import arrow_numbers
-
         return fingerprints(hasher, ids.dictionary).take(arrow_numbers(ids.indices, 0))
     if name.endswith("_view"):
         ids = ids.cast("large_" + name.removesuffix("_view"))
@@ -92,16 +92,8 @@ def _of_arrow(hasher: Hasher, ids: Any) -> Fingerprints:
             hasher.spans(TEXT if "string" in name else BYTES, edges, text, found)
         return found
     if name[:3] in ("int", "uin"):
-        from fourrates.events.columns import arrow_numbers
-
         return _of_array(hasher, arrow_numbers(ids, 0))
     return _of_objects(hasher, ids.to_pylist())
-
-
-def _sound(ids: Any) -> Any:
-    if ids.null_count:
-        raise _missing(None, ids.is_null().to_pylist().index(True))
-    return ids
 
 
 def _of_objects(hasher: Hasher, values: list[Any]) -> Fingerprints:

@@ -420,9 +420,7 @@ class LabelJoin:
     @classmethod
     def from_bytes(cls, saved: bytes) -> Self:
         """Load the bytes of :meth:`to_bytes`; any others are a ValueError."""
-        found = unpack(saved)
-        if found.kind != KIND:
-            raise ValueError(f"this is the state of {found.kind}, not of a {KIND}")
+        found = unpack(saved, KIND)
         try:
             settings, unit = found.about["settings"], found.about["unit"]
             if found.about["dates"]:

@@ -243,9 +243,7 @@ class Streams:
     @classmethod
     def from_bytes(cls, saved: memoryview | bytes, trace: Follow | None, version: str | None) -> Streams:
         """Load the streams of :meth:`pieces`; invalid ones raise a ValueError or the like."""
-        found = unpack(saved)
-        if found.kind != "Streams":
-            raise ValueError(f"this is the state of {found.kind}, not of streams")
+        found = unpack(saved, "Streams")
         about = found.about
         streams = cls(Segments.from_state(found), trace, version)
         streams.events = check_whole(about["events"], "events", 0)

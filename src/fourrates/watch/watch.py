@@ -465,10 +465,7 @@ class Watch:
     def from_bytes(cls, saved: bytes, trace: Follow | None = None) -> Watch:
         """Load the bytes of :meth:`to_bytes`; invalid ones raise an InputError."""
         try:
-            found = unpack(saved)
-            if found.kind != "Watch":
-                raise ValueError(f"this is the state of {found.kind}, not of a watch")
-            return cls._revived(found, trace)
+            return cls._revived(unpack(saved, "Watch"), trace)
         except ValueError as error:
             raise InputError(str(error)) from None
         except (KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:

@@ -135,8 +135,8 @@ class Source:
             yield from self._chunks(partition, messages)
 
     def _raise(self) -> None:
-        if self._crash is not None:
-            crash, self._crash = self._crash, None
+        crash, self._crash = self._crash, None
+        if crash is not None:
             raise crash
 
     def _chunks(self, partition: int, messages: list[Any]) -> Iterator[Any]:
@@ -153,10 +153,9 @@ class Source:
 
     # Decisions of the group ---------------------------------------------------------------------------------
 
-    def _at(self, partition: int, offset: int | None = None) -> TopicPartition:
+    def _at(self, partition: int, offset: int | None = None) -> Any:
         at = self._kafka.OFFSET_INVALID if offset is None else offset
-        found: TopicPartition = self._kafka.TopicPartition(self.address.topic, partition, at)
-        return found
+        return self._kafka.TopicPartition(self.address.topic, partition, at)
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         wanted, resumed = [], {}

@@ -123,9 +123,7 @@ class Partition:
 
     @classmethod
     def from_bytes(cls, saved: bytes) -> Partition:
-        found = unpack(saved)
-        if found.kind != KIND:
-            raise ValueError(f"this is the state of {found.kind}, not of a partition")
+        found = unpack(saved, KIND)
         try:
             position = None if found.about["next"] is None else check_whole(found.about["next"], "next", 0)
             clock = Clock(found.about["unit"], found.about["dates"])

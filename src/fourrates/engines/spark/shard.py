@@ -72,9 +72,7 @@ class Head(NamedTuple):
 
     @classmethod
     def from_bytes(cls, saved: bytes) -> Head:
-        found = unpack(saved)
-        if found.kind != "Shard":
-            raise ValueError(f"this is the state of {found.kind}, not of a shard")
+        found = unpack(saved, "Shard")
         try:
             numbers = {name: check_whole(found.about[name], name, least) for name, least in NUMBERS.items()}
             prints = {name: bytes(found.sections[name]) for name in PRINTS}
@@ -263,8 +261,8 @@ def _from_bytes(saved: bytes, watch: Watch) -> pa.Table:
 
 def _read_watch(head: Head, saved: tuple[Any, ...] | None) -> Watch:
     try:
-        found = unpack(bytes(saved[0]) if saved is not None else b"")
-        if found.kind != "ShardWatch" or found.sections["fingerprint"] != head.start:
+        found = unpack(bytes(saved[0]) if saved is not None else b"", "ShardWatch")
+        if found.sections["fingerprint"] != head.start:
             raise ValueError("its watch is not the one that its head names")
         size = check_whole(found.about["size"], "size", 0)
         check_size(size, MAX_STATE)
