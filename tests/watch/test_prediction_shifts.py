@@ -75,7 +75,7 @@ def test_a_state_whose_predictions_have_another_budget_is_refused(story):
     watch.predict(story[0])
     watch.set_budget(20_000)
     assert fr.Watch.from_bytes(watch.to_bytes()).to_bytes() == watch.to_bytes()
-    watch._unlabelled.parts.segments.set_budget(10_000)
+    watch._unlabelled.segments.set_budget(10_000)
     with pytest.raises(InputError, match="predictions are watched by"):
         fr.Watch.from_bytes(watch.to_bytes())
 

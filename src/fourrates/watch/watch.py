@@ -19,12 +19,7 @@ from fourrates.io import Batch, Columns, InputError, Predictions, read
 from fourrates.state import Pieces, Saved, pieces, unpack
 from fourrates.watch.cost import prices
 from fourrates.watch.now import Deployment, Now, OpenDrift
-from fourrates.watch.predictions import (
-    budget_of_predictions,
-    load_watch_of_predictions,
-    prediction_shifts,
-    watch_of_predictions,
-)
+from fourrates.watch.predictions import as_positives, as_shift, budget_of_predictions, share_detector
 from fourrates.watch.segments import MAX_SEGMENTS
 from fourrates.watch.streams import microseconds, moment, text_or_none
 from fourrates.watch.versions import BLOCK, MOST_VERSIONS, Version, checked_references
@@ -127,7 +122,7 @@ class Watch:
     def _begin(self, trace: Follow | None, columns: Columns, references: VersionReferences) -> None:
         self._trace, self._columns, self.version_references = trace, columns, references
         self._versions: dict[str | None, Version] = {}  # oldest first
-        self._unlabelled: Version | None = None  # watches the predictions given to `predict`, of all versions together
+        self._unlabelled: Watch | None = None  # of the predictions given to `predict`, of all versions together
         self._predictions = self.events = 0
         self.first_time: np.datetime64 | None = None
         self.last_time: np.datetime64 | None = None
@@ -171,9 +166,15 @@ class Watch:
         return self.segments.detector
 
     @property
-    def _detectors(self) -> tuple[Detector, Detector | None]:
-        """Those that segments and the overall stream begin with."""
-        return self.detector, None if self.overall is None else self.overall.detector
+    def _settings(self) -> list[dict[str, Any] | None]:
+        """The parameters of segments and of the overall stream."""
+        return [self.detector.parameters, None if self.overall is None else self.overall.detector.parameters]
+
+    def _watch_of_predictions(self) -> Watch | None:
+        """A watch of the share of predicted positives; None if there can be none."""
+        detector = share_detector(self.detector)
+        overall = None if self.overall is None else share_detector(self.overall.detector)
+        return None if detector is None else Watch(detector, overall=overall)
 
     @property
     def references(self) -> Mapping[str, Any] | None:
@@ -214,10 +215,10 @@ class Watch:
             and labels arrived later, they do not settle which version serves.
         """
         if isinstance(batch, Batch):
-            return self._take(batch, names, predicted)
+            return in_order(self._take(batch, names, predicted))
         parameters = self.detector.parameters
         events = read(batch, columns=self._columns, labels=parameters["labels"], positive=parameters["positive"])
-        found = [finding for part in events for finding in self._take(part, events.keys, predicted)]
+        found = [finding for part in events for finding in in_order(self._take(part, events.keys, predicted))]
         # The inferred formats hold for later batches.
         self._columns = replace(self._columns, unit=events.columns.unit, dates=events.columns.dates)
         return found
@@ -259,25 +260,25 @@ class Watch:
         of = batch.versions
         if of is not None:
             self.check_versions(batch.version_names[code] for code in np.unique(of).tolist())
-        if self._unlabelled is None:
-            self._unlabelled = watch_of_predictions(*self._detectors)
+        self._unlabelled = self._unlabelled or self._watch_of_predictions()
         placed: list[Placed] = []
         if self._unlabelled is not None:
-            self._unlabelled.parts.segments.most = self.segments.most
-            placed = prediction_shifts(self._unlabelled, batch, names, wait)
+            self._unlabelled.segments.most = self.segments.most
+            alarms = self._unlabelled._take(as_positives(batch), names, True)
+            placed = [(at, as_shift(alarm, wait)) for at, alarm in alarms]
         if of is not None:
             for part in self._blocks(of, batch.version_names):
                 self._note_versions(of[part], batch.version_names, None if batch.times is None else batch.times[part])
                 placed += [(part.stop, finding) for finding in self._predicted(part.stop - part.start)]
         return in_order(placed)
 
-    def _take(self, batch: Batch, names: Sequence[str], predicted: bool) -> list[Finding]:
+    def _take(self, batch: Batch, names: Sequence[str], predicted: bool) -> list[Placed]:
         if batch.versions is None and len(self._versions) == 1 and self._serving.name is None:
             found = self._serving.take(batch, names)  # may raise, so before anything changes
             self._count(batch)
             self._predictions += batch.truths.size
             self._serving.block = max(0, self._predictions - 1) // BLOCK
-            return in_order(found)
+            return found
         of = np.zeros(batch.truths.size, np.int64) if batch.versions is None else batch.versions
         called: Sequence[str | None] = (None,) if batch.versions is None else batch.version_names
         found = []  # with positions
@@ -290,7 +291,7 @@ class Watch:
             self._count(some)
             if predicted:
                 found += [(part.stop, one) for one in self._predicted(part.stop - part.start, some)]
-        return in_order(found)
+        return found
 
     def _blocks(self, of: npt.NDArray[np.int64], names: Sequence[str | None]) -> Iterator[slice]:
         """Stretches of predictions between which a version may retire; one stretch for a single version."""
@@ -431,8 +432,8 @@ class Watch:
         for version in self._versions.values():
             for streams in version.streams:
                 streams.segments.set_budget(arl)
-        for streams in () if self._unlabelled is None else self._unlabelled.streams:
-            streams.segments.set_budget(budget_of_predictions(arl))
+        if self._unlabelled is not None:
+            self._unlabelled.set_budget(budget_of_predictions(arl))
 
     # State ----------------------------------------------------------------------------------------------------
 
@@ -447,7 +448,6 @@ class Watch:
             "predictions": self._predictions,
             "times": [microseconds(self.first_time), microseconds(self.last_time)],
             "versions": [version.about() for version in self._versions.values()],
-            "unlabelled": self._unlabelled and self._unlabelled.about(),
             "references": [
                 [version, segment, counts.tolist()]
                 for version, own in self.version_references.items()
@@ -455,20 +455,20 @@ class Watch:
             ],
             "columns": self._columns.to_dict(),
         }
-        held = {str(i): version for i, version in enumerate(self._versions.values())}
-        held |= {} if self._unlabelled is None else {"unlabelled": self._unlabelled}
-        return pieces(
-            "Watch", about, **{f"{i}{name}": part for i, one in held.items() for name, part in one.sections()}
-        )
+        versions = enumerate(self._versions.values())
+        sections = {f"{i}{name}": part for i, version in versions for name, part in version.sections()}
+        if self._unlabelled is not None:
+            sections["unlabelled"] = self._unlabelled.pieces()
+        return pieces("Watch", about, **sections)
 
     @classmethod
-    def from_bytes(cls, saved: bytes, trace: Follow | None = None) -> Watch:
+    def from_bytes(cls, saved: bytes | memoryview, trace: Follow | None = None) -> Watch:
         """Load the bytes of :meth:`to_bytes`; invalid ones raise an InputError."""
         try:
             return cls._revived(unpack(saved, "Watch"), trace)
         except ValueError as error:
             raise InputError(str(error)) from None
-        except (KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
+        except (KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as error:
             raise InputError(f"the saved watch does not fit itself ({error!r})") from None
 
     @classmethod
@@ -486,10 +486,10 @@ class Watch:
             watch._versions[version.name] = version
         if len(watch._versions) != len(about["versions"]) or not watch._live:
             raise ValueError("the saved watch has no version that serves, or one of them twice")
-        if about["unlabelled"] is not None:
-            watch._unlabelled = load_watch_of_predictions(
-                about["unlabelled"], found.sections, "unlabelled", *watch._detectors
-            )
+        if "unlabelled" in found.sections:
+            watch._unlabelled, expected = cls.from_bytes(found.sections["unlabelled"]), watch._watch_of_predictions()
+            if expected is None or watch._unlabelled._settings != expected._settings:
+                raise ValueError(f"predictions are watched by {watch._unlabelled.detector!r} beside {watch.detector!r}")
         counted = sum(version.streams[0].events for version in watch._versions.values())
         if not (counted == watch.events or (counted < watch.events and len(watch._versions) == MOST_VERSIONS)):
             raise ValueError(f"versions of {counted} events in a watch of {watch.events}")
