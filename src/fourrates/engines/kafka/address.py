@@ -84,7 +84,7 @@ class Address:
 
 def _properties(path: str) -> dict[str, str]:
     """The properties in a file; blank lines and those that begin with # are none."""
-    found: dict[str, str] = {}
+    properties: dict[str, str] = {}
     try:
         with open(path, encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
@@ -93,7 +93,7 @@ def _properties(path: str) -> dict[str, str]:
                 name, equals, value = line.partition("=")
                 if not equals:
                     raise InputError(f"{path}, line {number}: not written like name=value")
-                found[name.strip()] = value.strip()
+                properties[name.strip()] = value.strip()
     except OSError as error:
         raise InputError(f"{path}: {(error.strerror or str(error)).lower()}") from None
-    return found
+    return properties

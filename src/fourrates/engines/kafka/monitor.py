@@ -218,7 +218,7 @@ class Monitor:
         """How things are now, in the partitions of this member; a partition that has no segments is one itself."""
         self._settle()
         topic = self.address.topic
-        return Now.together({f"{topic}/{number}": one.watch.now() for number, one in self.partitions.items()})
+        return Now.together({f"{topic}/{number}": state.watch.now() for number, state in self.partitions.items()})
 
     # State --------------------------------------------------------------------------------------------------
 
@@ -227,19 +227,19 @@ class Monitor:
 
     def _begin(self, partition: int) -> int | None:
         """Take over a partition from its previous member; returns the offset to resume from."""
-        found = Partition(Watch(self.detector))
+        state = Partition(Watch(self.detector))
         if self._store is not None:
             try:
                 claim = self._store.claim(self._name(partition))
                 if claim.content is not None:
-                    found = Partition.from_bytes(claim.content)
-                    found.check_detector(self.detector)
+                    state = Partition.from_bytes(claim.content)
+                    state.check_detector(self.detector)
             except ValueError as error:
                 raise InputError(f"the state of {self._name(partition)}: {error}") from None
             self._claims[partition] = replace(claim, content=None)
-        self.partitions[partition] = found
-        self._reader.begin(partition, found.clock)
-        return found.next
+        self.partitions[partition] = state
+        self._reader.begin(partition, state.clock)
+        return state.next
 
     def _end(self, partitions: list[int], lost: bool) -> None:
         """Give partitions away, saved unless another member may have them already."""
@@ -270,12 +270,12 @@ class Monitor:
             return False  # if saved now, an undelivered drift would be lost
         saved: dict[int, int] = {}
         for partition in partitions:
-            one = self.partitions[partition]
-            if self._store is None or not self._keep(partition, one):
+            state = self.partitions[partition]
+            if self._store is None or not self._keep(partition, state):
                 continue
             self._unsaved.discard(partition)
-            if one.next is not None:
-                saved[partition] = one.next
+            if state.next is not None:
+                saved[partition] = state.next
         self._source.commit(saved, wait=wait)
         return not self._unsaved & {*partitions}
 

@@ -192,20 +192,20 @@ class Reader:
         if self.columns.time == TIME:
             moments = _spread([*map(_milliseconds, portion.messages)], counts)
             data[TIME] = pyarrow("pyarrow").array(moments, pyarrow("pyarrow").timestamp("ms", "UTC"))
-        found = door.reading(Table(data, "", np.arange(offsets.size), sound=True))
+        reading = door.reading(Table(data, "", np.arange(offsets.size), sound=True))
         rejected = sorted(
-            [*portion.rejected, *self._rejected(source, portion, counts, found.bad)], key=attrgetter("offset")
+            [*portion.rejected, *self._rejected(source, portion, counts, reading.bad)], key=attrgetter("offset")
         )
         if rejected and self.bad == "reject":
             raise InputError(rejected[0].problem)
-        self.utc |= found.utc
+        self.utc |= reading.utc
         return Chunk(
             partition,
             portion.last.offset() + 1 if portion.last is not None else 0,
-            door.batch(found, Table(data, source, offsets)),
+            door.batch(reading, Table(data, source, offsets)),
             door.names,
             rejected,
-            found.bad.counts[UNLABELLED],
+            reading.bad.counts[UNLABELLED],
         )
 
     def _rejected(self, source: str, portion: _Portion, counts: Integers, bad: BadRows) -> Iterator[RejectedMessage]:

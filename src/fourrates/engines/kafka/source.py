@@ -113,15 +113,15 @@ class Source:
         If nothing is ready, `idle` is called before waiting.
         """
         # Messages that arrived meanwhile are ready; waiting for more would idle the banks.
-        taken = self._consumer.consume(MOST, 0)
-        if not taken:
+        messages = self._consumer.consume(MOST, 0)
+        if not messages:
             if idle is not None:
                 idle()
-            taken = self._consumer.consume(MOST, seconds)
+            messages = self._consumer.consume(MOST, seconds)
         self._raise()
         fresh, self._fresh = self._fresh, set()
         by_partition: dict[int, list[Any]] = {}
-        for message in taken:
+        for message in messages:
             if message.error() is not None:
                 self._handle(message)
             else:
@@ -131,8 +131,8 @@ class Source:
         for partition in fresh & self.positions.keys():
             by_partition.pop(partition, None)  # fetched for an earlier assignment; this one is paused until here
             self._consumer.resume([self._at(partition)])
-        for partition, messages in by_partition.items():
-            yield from self._chunks(partition, messages)
+        for partition, own in by_partition.items():
+            yield from self._chunks(partition, own)
 
     def _raise(self) -> None:
         crash, self._crash = self._crash, None
@@ -179,7 +179,7 @@ class Source:
         self.commit(resumed)
 
     def _leave(self, consumer: Consumer, partitions: list[TopicPartition], *, lost: bool) -> None:
-        ours = [one.partition for one in partitions if one.partition in self.positions]
+        ours = [revoked.partition for revoked in partitions if revoked.partition in self.positions]
         try:
             if ours:
                 self._end(ours, lost)

@@ -123,11 +123,11 @@ class Partition:
 
     @classmethod
     def from_bytes(cls, saved: bytes) -> Partition:
-        found = unpack(saved, KIND)
+        state = unpack(saved, KIND)
         try:
-            position = None if found.about["next"] is None else check_whole(found.about["next"], "next", 0)
-            clock = Clock(found.about["unit"], found.about["dates"])
-            watch = Watch.from_bytes(bytes(found.sections["watch"]))
+            position = None if state.about["next"] is None else check_whole(state.about["next"], "next", 0)
+            clock = Clock(state.about["unit"], state.about["dates"])
+            watch = Watch.from_bytes(bytes(state.sections["watch"]))
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"the saved state of a partition does not fit itself ({error!r})") from None
         return cls(watch, position, clock)

@@ -53,20 +53,20 @@ class Coder:
         """The code of each row that `prepare` selected, -1 if it is no event, and letters about those by row."""
         task = self._task
         labels = {task.truth: rows.column(TRUTH), task.pred: rows.column(PRED)}
-        found = self._door.reading(Table(labels, "", np.arange(len(rows)), sound=True))
-        assert found.truths is not None
-        assert found.preds is not None
+        reading = self._door.reading(Table(labels, "", np.arange(len(rows)), sound=True))
+        assert reading.truths is not None
+        assert reading.preds is not None
         for name in (*task.by, *task.versions):
             column = rows.column(name)
             if column.null_count or not pa.types.is_integer(column.type):
-                check_keys(checked_column(column, name, validate=False), name, found.bad)
+                check_keys(checked_column(column, name, validate=False), name, reading.bad)
         for name in task.order:
-            found.bad.add(_missing(rows.column(name)), name, "missing", partial(missing_problem, name))
-        codes = found.truths.astype(np.int32) * task.classes + found.preds
-        if not found.bad.counts:
+            reading.bad.add(_missing(rows.column(name)), name, "missing", partial(missing_problem, name))
+        codes = reading.truths.astype(np.int32) * task.classes + reading.preds
+        if not reading.bad.counts:
             return codes, []
-        codes[found.bad.mask] = -1
-        return codes, [*self._letters(rows, found.bad)]
+        codes[reading.bad.mask] = -1
+        return codes, [*self._letters(rows, reading.bad)]
 
     def _letters(self, rows: Any, bad: BadRows) -> Iterator[tuple[int, str]]:
         """A letter about each bad row, and one about all that are unlabelled, by row."""
