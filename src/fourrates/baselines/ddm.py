@@ -14,7 +14,7 @@ from fourrates.findings import Bounds, RateState, Statistic
 from fourrates.kernel.baselines import ErrorRate
 
 
-class DDM(CountingDetector, ErrorRate):
+class DDM(ErrorRate, CountingDetector):
     r"""Drift Detection Method (DDM); alarms when the error rate rises above its best.
 
     After i events with error rate :math:`p_i` its deviation is :math:`s_i = \sqrt{p_i (1 - p_i) / i}`. DDM remembers
@@ -74,9 +74,7 @@ class DDM(CountingDetector, ErrorRate):
         positive: Hashable = None,
     ) -> None:
         warn, detect = check_deviations(warn, detect)
-        minimum = check_whole(minimum, "minimum")
-        self._begin({"warn": warn, "detect": detect, "minimum": minimum, "labels": labels, "positive": positive})
-        self._configure(len(self._labels.values), warn, detect, minimum)
+        self._set_up(labels, positive, warn=warn, detect=detect, minimum=check_whole(minimum, "minimum"))
 
     def _fits(self, counts: npt.NDArray[np.int64], numbers: npt.NDArray[np.float64]) -> bool:
         n, errors, p_min, s_min = numbers.tolist()

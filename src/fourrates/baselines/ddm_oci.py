@@ -15,7 +15,7 @@ from fourrates.kernel.baselines import Recall
 from fourrates.labels import rate_names
 
 
-class DDMOCI(CountingDetector, Recall):
+class DDMOCI(Recall, CountingDetector):
     r"""Drift Detection Method for Online Class Imbalance (DDM-OCI); alarms when the rare class loses recall.
 
     The test of DDM on the time-decayed recall of one class: at its n-th example :math:`R \leftarrow \eta R + (1 - \eta)
@@ -85,18 +85,8 @@ class DDMOCI(CountingDetector, Recall):
             raise ValueError(f"decay {decay!r} is not in (0, 1)")
         warn, detect = check_deviations(warn, detect)
         minimum = check_whole(minimum, "minimum")
-        watched = self._begin_watching(
-            {
-                "decay": decay,
-                "warn": warn,
-                "detect": detect,
-                "minimum": minimum,
-                "labels": labels,
-                "positive": positive,
-            }
-        )
+        watched = self._set_up_for_one(labels, positive, decay=decay, warn=warn, detect=detect, minimum=minimum)
         self._names = (rate_names(self._labels.values)[watched],)
-        self._configure(len(self._labels.values), watched, decay, warn, detect, minimum)
 
     def _fits(self, counts: npt.NDArray[np.int64], numbers: npt.NDArray[np.float64]) -> bool:
         n, recall, r_max, s_max = numbers.tolist()

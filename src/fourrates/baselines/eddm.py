@@ -14,7 +14,7 @@ from fourrates.findings import Bounds, RateState, Statistic
 from fourrates.kernel.baselines import Distances
 
 
-class EDDM(CountingDetector, Distances):
+class EDDM(Distances, CountingDetector):
     r"""Early Drift Detection Method (EDDM); alarms when errors get closer together than they were.
 
     For each error EDDM computes the distance, in events, from the error before. It keeps the greatest :math:`p' + 2 s'`
@@ -73,9 +73,7 @@ class EDDM(CountingDetector, Distances):
         positive: Hashable = None,
     ) -> None:
         warn, detect = check_shares(warn, detect)
-        minimum = check_whole(minimum, "minimum")
-        self._begin({"warn": warn, "detect": detect, "minimum": minimum, "labels": labels, "positive": positive})
-        self._configure(len(self._labels.values), warn, detect, minimum)
+        self._set_up(labels, positive, warn=warn, detect=detect, minimum=check_whole(minimum, "minimum"))
 
     def _fits(self, counts: npt.NDArray[np.int64], numbers: npt.NDArray[np.float64]) -> bool:
         n, last, errors, total, squares, most = numbers.tolist()

@@ -18,7 +18,7 @@ from fourrates.null import check_level
 from fourrates.record import DRIFT
 
 
-class NFR(CountingDetector, RunningRates):
+class NFR(RunningRates, CountingDetector):
     r"""Naive Four Rates (NFR), the four rates of LFR, each tested by its plain share of correct predictions.
 
     The paper's own point of comparison. For each rate NFR keeps the share :math:`\hat P` of its n observations that
@@ -91,19 +91,12 @@ class NFR(CountingDetector, RunningRates):
         minimum = check_whole(minimum, "minimum")
         if sides not in SIDES:
             raise ValueError(f"sides {sides!r} is not one of {SIDES}")
-        self._begin(
-            {
-                "warn": warn,
-                "detect": detect,
-                "minimum": minimum,
-                "labels": labels,
-                "positive": positive,
-                "sides": sides,
-            }
-        )
+        self._begin({"warn": warn, "detect": detect, "minimum": minimum, "labels": labels, "positive": positive})
+        self.parameters["sides"] = sides
         self._names = rate_names(self._labels.values)
         self._deviations = (-NormalDist().inv_cdf(warn), -NormalDist().inv_cdf(detect))
-        self._configure(len(self._labels.values), *self._deviations, minimum, sides != "up", sides != "down")
+        classes = len(self._labels.values)
+        self._configure(classes, *self._deviations, minimum, down=sides != "up", up=sides != "down")
 
     def _fits(self, counts: npt.NDArray[np.int64], numbers: npt.NDArray[np.float64]) -> bool:
         n, ones, total, place, down = numbers[1:].reshape(-1, 5).T

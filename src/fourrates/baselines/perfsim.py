@@ -14,7 +14,7 @@ from fourrates.findings import Bounds, RateState, Statistic
 from fourrates.kernel.baselines import Similarity
 
 
-class PerfSim(CountingDetector, Similarity):
+class PerfSim(Similarity, CountingDetector):
     r"""PerfSim alarms when the confusion matrices of two consecutive batches point different ways.
 
     The counts of a batch's confusion matrix make a vector, and PerfSim takes the cosine between the vectors of two
@@ -68,9 +68,7 @@ class PerfSim(CountingDetector, Similarity):
         positive: Hashable = None,
     ) -> None:
         warn, detect = check_shares(warn, detect)
-        batch = check_whole(batch, "batch")
-        self._begin({"warn": warn, "detect": detect, "batch": batch, "labels": labels, "positive": positive})
-        self._configure(len(self._labels.values), warn, detect, batch)
+        self._set_up(labels, positive, warn=warn, detect=detect, batch=check_whole(batch, "batch"))
 
     def _fits(self, counts: npt.NDArray[np.int64], numbers: npt.NDArray[np.float64]) -> bool:
         taken, batches, similarity = numbers[:3].tolist()

@@ -16,7 +16,7 @@ from fourrates.kernel.baselines import Measures
 from fourrates.record import DRIFT
 
 
-class ThreeMeasures(CountingDetector, Measures):
+class ThreeMeasures(Measures, CountingDetector):
     r"""Three measures, after Klinkenberg; alarms when accuracy, recall or precision falls out of its recent history.
 
     Each batch of equal size has an accuracy, and a recall and precision of the positive class. Each is compared with
@@ -81,17 +81,7 @@ class ThreeMeasures(CountingDetector, Measures):
         warn, detect = check_deviations(warn, detect)
         batch = check_whole(batch, "batch")
         history = check_whole(history, "history", least=2)
-        watched = self._begin_watching(
-            {
-                "warn": warn,
-                "detect": detect,
-                "batch": batch,
-                "history": history,
-                "labels": labels,
-                "positive": positive,
-            }
-        )
-        self._configure(len(self._labels.values), watched, warn, detect, batch, history)
+        self._set_up_for_one(labels, positive, warn=warn, detect=detect, batch=batch, history=history)
 
     def _fits(self, counts: npt.NDArray[np.int64], numbers: npt.NDArray[np.float64]) -> bool:
         size, right, positive, guessed, both = present = numbers[:5]

@@ -284,24 +284,32 @@ class Detector(Pairs):
 
 
 class CountingDetector(Detector, Baseline):
-    """A baseline, whose state is the confusion counts and one row of numbers."""
+    """A baseline, whose state is the confusion counts and one row of numbers.
+
+    A subclass names the kernel's class before this one, so that its step is the one that runs.
+    """
 
     __slots__ = ()
 
     _names: tuple[str, ...]
 
-    def _begin_watching(self, parameters: dict[str, Any]) -> int:
-        """As `_begin`, for a detector that watches one class of many; returns its code."""
-        self._begin({**parameters, "positive": None})
-        positive = plain(parameters["positive"])
-        if len(self._labels.values) == 2:
+    def _set_up(self, labels: Any, positive: Any, **settings: Any) -> None:
+        """Begin with these parameters; the settings are also the kernel's."""
+        self._begin({**settings, "labels": labels, "positive": positive})
+        self._configure(len(self._labels.values), **settings)
+
+    def _set_up_for_one(self, labels: Any, positive: Any, **settings: Any) -> int:
+        """Likewise, to watch one class of any number, the last by default; returns its code."""
+        self._begin({**settings, "labels": labels, "positive": None})
+        watched = len(self._labels.values) - 1
+        if watched == 1:
             self._begin({**self.parameters, "positive": positive})
-        self.parameters["positive"] = positive
-        if positive is None:
-            return len(self._labels.values) - 1
-        if positive not in self._codes:
-            raise ValueError(f"positive {positive!r} is not one of {self._labels.values!r}")
-        return self._codes[positive]
+        elif (positive := plain(positive)) is not None:
+            if positive not in self._codes:
+                raise ValueError(f"positive {positive!r} is not one of {self._labels.values!r}")
+            watched, self.parameters["positive"] = self._codes[positive], positive
+        self._configure(len(self._labels.values), watched=watched, **settings)
+        return watched
 
     @property
     def rates(self) -> Mapping[str, RateState]:

@@ -1,3 +1,4 @@
+# cython: auto_pickle=False
 """The effect of one event on each detector that LFR is compared with. Arrays and numbers only; names, labels and messages are
 the business of :mod:`fourrates.baselines`, which explains each rule.
 """
@@ -15,24 +16,34 @@ cdef enum:
 
 
 cdef class Baseline(Pairs):
-    """The shared part has the K x K counts since the last drift, and one row of numbers with all the rest.
+    """The shared part has the K x K counts since the last drift, one row of numbers with all the rest, and the settings.
 
-    A detector gives `take`, the effect of one event, and `begin`, which writes those first numbers that are not 0.
+    A detector gives `length`, how many numbers there are, `take`, the effect of one event, and `begin`, which writes those
+    first numbers that are not 0.
     """
 
     cdef readonly object _counts, _numbers  # arrays, for Python; the pointers are to their memory
     cdef int64_t* confusion       # by true class, then by predicted class
     cdef double* numbers
-    cdef Py_ssize_t classes
+    cdef Py_ssize_t classes, history
     cdef int64_t span             # events that a verdict is about
+    cdef int watched              # the class, if there is one
+    cdef double warn, detect, minimum, decay
+    cdef bint watch_down, watch_up
 
-    cdef int allocate(self, Py_ssize_t classes, Py_ssize_t size, int64_t span=1) except -1:
+    def _configure(self, Py_ssize_t classes, double warn, double detect, double minimum=0, double decay=0, int64_t batch=1,
+                   Py_ssize_t history=0, int watched=0, bint down=True, bint up=True):
+        self.classes, self.span, self.history, self.watched = classes, batch, history, watched
+        self.warn, self.detect, self.minimum, self.decay = warn, detect, minimum, decay
+        self.watch_down, self.watch_up = down, up
         cdef int64_t[:, ::1] counts = np.zeros((classes, classes), np.int64)
-        cdef double[::1] numbers = np.zeros(size)
-        self.classes, self.span = classes, span
+        cdef double[::1] numbers = np.zeros(self.length())
         self._counts, self._numbers = np.asarray(counts), np.asarray(numbers)
         self.confusion, self.numbers = &counts[0, 0], &numbers[0]
-        return 0
+        self._forget()
+
+    cdef Py_ssize_t length(self) noexcept:
+        return 1
 
     def _restart(self):
         self._counts[:] = 0
@@ -74,22 +85,14 @@ cdef struct Running:
 cdef class RunningRates(Baseline):
     """The state of NFR. Numbers: how many rates are outside; then n, ones, total, place and down of each rate."""
 
-    cdef Running* rate            # recall of class 0 .. K - 1, then precision of class 0 .. K - 1
-    cdef double warn, detect      # squares of the deviations allowed
-    cdef double minimum
-    cdef bint watch_down, watch_up
-
-    def _configure(self, Py_ssize_t classes, double warn, double detect, double minimum, bint down, bint up):
-        self.warn, self.detect, self.minimum = warn * warn, detect * detect, minimum
-        self.watch_down, self.watch_up = down, up
-        self.allocate(classes, 1 + 2 * classes * sizeof(Running) // sizeof(double))
-        self.rate = <Running*>(self.numbers + 1)
-        self._forget()
+    cdef Py_ssize_t length(self) noexcept:
+        return 1 + 2 * self.classes * sizeof(Running) // sizeof(double)
 
     cdef int take(self, int truth, int pred) noexcept nogil:
-        cdef bint found = self.touch(&self.rate[truth], truth == pred)
-        found |= self.touch(&self.rate[self.classes + pred], truth == pred)
-        return DRIFT if found else WARNING if self.numbers[0] > 0 else QUIET
+        cdef Running* rate = <Running*>(self.numbers + 1)  # recall of class 0 .. K - 1, then precision of class 0 .. K - 1
+        cdef bint crossed = self.touch(&rate[truth], truth == pred)
+        crossed |= self.touch(&rate[self.classes + pred], truth == pred)
+        return DRIFT if crossed else WARNING if self.numbers[0] > 0 else QUIET
 
     cdef bint touch(self, Running* rate, double hit) noexcept nogil:
         """One more observation of a rate; whether it crossed a detection bound."""
@@ -103,7 +106,8 @@ cdef class RunningRates(Baseline):
             spread = mean * (1.0 - mean) / rate.n
             rate.down = gap < 0
             if (self.watch_down if gap < 0 else self.watch_up):
-                place = (gap * gap > self.warn * spread) + (gap * gap > self.detect * spread)
+                place = ((gap * gap > self.warn * self.warn * spread)
+                         + (gap * gap > self.detect * self.detect * spread))
         self.numbers[0] += (place != QUIET) - (rate.place != QUIET)
         rate.place = place
         return place == DRIFT
@@ -117,20 +121,15 @@ cdef struct Errors:
 cdef class ErrorRate(Baseline):
     """The state of DDM."""
 
-    cdef double warn, detect, minimum
-    cdef Errors* own
-
-    def _configure(self, Py_ssize_t classes, double warn, double detect, double minimum):
-        self.warn, self.detect, self.minimum = warn, detect, minimum
-        self.allocate(classes, sizeof(Errors) // sizeof(double))
-        self.own = <Errors*>self.numbers
-        self._forget()
+    cdef Py_ssize_t length(self) noexcept:
+        return sizeof(Errors) // sizeof(double)
 
     cdef void begin(self) noexcept:
-        self.own.p_min = self.own.s_min = INFINITY
+        cdef Errors* own = <Errors*>self.numbers
+        own.p_min = own.s_min = INFINITY
 
     cdef int take(self, int truth, int pred) noexcept nogil:
-        cdef Errors* own = self.own
+        cdef Errors* own = <Errors*>self.numbers
         cdef double p, s
         own.n += 1
         own.errors += truth != pred
@@ -151,22 +150,14 @@ cdef struct Recalled:
 cdef class Recall(Baseline):
     """The state of DDM-OCI."""
 
-    cdef int watched
-    cdef double decay, warn, detect, minimum
-    cdef Recalled* own
-
-    def _configure(self, Py_ssize_t classes, int watched, double decay, double warn, double detect, double minimum):
-        self.watched, self.decay = watched, decay
-        self.warn, self.detect, self.minimum = warn, detect, minimum
-        self.allocate(classes, sizeof(Recalled) // sizeof(double))
-        self.own = <Recalled*>self.numbers
-        self._forget()
+    cdef Py_ssize_t length(self) noexcept:
+        return sizeof(Recalled) // sizeof(double)
 
     cdef void begin(self) noexcept:
-        self.own.r_max = -INFINITY
+        (<Recalled*>self.numbers).r_max = -INFINITY
 
     cdef int take(self, int truth, int pred) noexcept nogil:
-        cdef Recalled* own = self.own
+        cdef Recalled* own = <Recalled*>self.numbers
         cdef double s
         if truth != self.watched:
             return UNTESTED
@@ -191,17 +182,11 @@ cdef struct Distance:
 cdef class Distances(Baseline):
     """The state of EDDM."""
 
-    cdef double warn, detect, minimum
-    cdef Distance* own
-
-    def _configure(self, Py_ssize_t classes, double warn, double detect, double minimum):
-        self.warn, self.detect, self.minimum = warn, detect, minimum
-        self.allocate(classes, sizeof(Distance) // sizeof(double))
-        self.own = <Distance*>self.numbers
-        self._forget()
+    cdef Py_ssize_t length(self) noexcept:
+        return sizeof(Distance) // sizeof(double)
 
     cdef int take(self, int truth, int pred) noexcept nogil:
-        cdef Distance* own = self.own
+        cdef Distance* own = <Distance*>self.numbers
         cdef double distance, before, mean, reach
         own.n += 1
         if truth == pred:
@@ -225,41 +210,33 @@ cdef class Similarity(Baseline):
     the batch before, the counts of the present one.
     """
 
-    cdef double warn, detect
-    cdef double* before
-    cdef double* present
-
-    def _configure(self, Py_ssize_t classes, double warn, double detect, int64_t batch):
-        self.warn, self.detect = warn, detect
-        self.allocate(classes, 3 + 2 * classes * classes, batch)
-        self.before = self.numbers + 3
-        self.present = self.before + classes * classes
-        self._forget()
+    cdef Py_ssize_t length(self) noexcept:
+        return 3 + 2 * self.classes * self.classes
 
     cdef void begin(self) noexcept:
         self.numbers[2] = NAN
 
     cdef int take(self, int truth, int pred) noexcept nogil:
-        self.present[truth * self.classes + pred] += 1
-        self.numbers[0] += 1
-        return self.compare() if self.numbers[0] == self.span else UNTESTED
-
-    cdef int compare(self) noexcept nogil:
-        """The batch is full."""
         cdef Py_ssize_t i, cells = self.classes * self.classes
         cdef double across = 0, own = 0, other = 0
+        cdef double* before = self.numbers + 3
+        cdef double* present = before + cells
         cdef int level = UNTESTED
+        present[truth * self.classes + pred] += 1
+        self.numbers[0] += 1
+        if self.numbers[0] < self.span:
+            return UNTESTED
         if self.numbers[1] > 0:
             for i in range(cells):
-                across += self.present[i] * self.before[i]
-                own += self.present[i] * self.present[i]
-                other += self.before[i] * self.before[i]
+                across += present[i] * before[i]
+                own += present[i] * present[i]
+                other += before[i] * before[i]
             self.numbers[2] = across / sqrt(own * other)
             level = (self.numbers[2] < self.warn) + (self.numbers[2] < self.detect)
         self.numbers[0] = 0
         self.numbers[1] += 1
-        memcpy(self.before, self.present, cells * sizeof(double))
-        memset(self.present, 0, cells * sizeof(double))
+        memcpy(before, present, cells * sizeof(double))
+        memset(present, 0, cells * sizeof(double))
         return level
 
 
@@ -279,44 +256,37 @@ cdef class Measures(Baseline):
     mean, error, place and kept of accuracy, recall and precision; their histories.
     """
 
-    cdef int watched
-    cdef Py_ssize_t history
-    cdef double warn, detect
-    cdef Present* present
-    cdef Measure* measure
-    cdef double* past
+    cdef Py_ssize_t length(self) noexcept:
+        return (sizeof(Present) + 3 * sizeof(Measure)) // sizeof(double) + 3 * self.history
 
-    def _configure(self, Py_ssize_t classes, int watched, double warn, double detect, int64_t batch, Py_ssize_t history):
-        self.watched, self.history, self.warn, self.detect = watched, history, warn, detect
-        self.allocate(classes, (sizeof(Present) + 3 * sizeof(Measure)) // sizeof(double) + 3 * history, batch)
-        self.present = <Present*>self.numbers
-        self.measure = <Measure*>(self.present + 1)
-        self.past = <double*>(self.measure + 3)
-        self._forget()
+    cdef inline Measure* measures(self) noexcept nogil:
+        return <Measure*>(self.numbers + sizeof(Present) // sizeof(double))
 
     cdef void begin(self) noexcept:
+        cdef Measure* measure = self.measures()
         for i in range(3):
-            self.measure[i].value = self.measure[i].mean = self.measure[i].error = NAN
+            measure[i].value = measure[i].mean = measure[i].error = NAN
 
     cdef int take(self, int truth, int pred) noexcept nogil:
+        cdef Present* present = <Present*>self.numbers
         cdef int level
-        self.present.size += 1
-        self.present.right += truth == pred
-        self.present.positive += truth == self.watched
-        self.present.guessed += pred == self.watched
-        self.present.both += truth == self.watched and pred == self.watched
-        if self.present.size < self.span:
+        present.size += 1
+        present.right += truth == pred
+        present.positive += truth == self.watched
+        present.guessed += pred == self.watched
+        present.both += truth == self.watched and pred == self.watched
+        if present.size < self.span:
             return UNTESTED
-        level = self.weigh(0, self.present.right, self.present.size)
-        level = max(level, self.weigh(1, self.present.both, self.present.positive))
-        level = max(level, self.weigh(2, self.present.both, self.present.guessed))
-        memset(self.present, 0, sizeof(Present))
+        level = self.weigh(0, present.right, present.size)
+        level = max(level, self.weigh(1, present.both, present.positive))
+        level = max(level, self.weigh(2, present.both, present.guessed))
+        memset(present, 0, sizeof(Present))
         return level
 
     cdef int weigh(self, int which, double ones, double n) noexcept nogil:
         """Hold a measure's new value against its history, then add it there; how far it fell."""
-        cdef Measure* measure = &self.measure[which]
-        cdef double* past = self.past + which * self.history
+        cdef Measure* measure = &self.measures()[which]
+        cdef double* past = <double*>(self.measures() + 3) + which * self.history
         cdef double squares = 0
         cdef bint even = True
         cdef Py_ssize_t i
