@@ -53,7 +53,8 @@ def one_by_one(detector, keys, truth, pred):
 
 def state(detector):
     """All that goes into alarms and reports, without what a bank keeps for itself: key, latest event, alarms."""
-    return detector._progress(), detector.record_bytes[HEAD.itemsize :]
+    flags = detector.drift_detected, detector.warning_detected
+    return detector.events, detector.warning_since, flags, detector.record_bytes[HEAD.itemsize :]
 
 
 @pytest.fixture(scope="module")

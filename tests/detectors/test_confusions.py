@@ -71,5 +71,5 @@ def test_confusions_stay_within_the_budget():
 
 
 def test_with_more_than_fifty_classes_single_confusions_are_not_watched():
-    sizes = [fr.FourRates(labels=range(classes))._evidence_rules.watch_confusions for classes in (2, 3, 50, 51)]
+    sizes = [fr.FourRates(labels=range(classes)).rules.watch_confusions for classes in (2, 3, 50, 51)]
     assert sizes == [False, True, True, False]

@@ -287,10 +287,10 @@ def test_a_shift_alone_stays_a_shift_where_it_is_an_alarm():
 
 
 def test_only_where_a_shift_is_an_alarm_is_room_for_both_together():
-    watched = [fr.FourRates(1_000, mix=mix)._evidence_rules.watch_joint for mix in ("report", "alarm", "ignore")]
+    watched = [fr.FourRates(1_000, mix=mix).rules.watch_joint for mix in ("report", "alarm", "ignore")]
     assert watched == [False, True, False]
-    assert not fr.FourRates(1_000, mix="alarm", sides="up")._evidence_rules.watch_joint
-    assert not fr.FourRates(1_000, mix="alarm", labels=range(3))._evidence_rules.watch_joint
+    assert not fr.FourRates(1_000, mix="alarm", sides="up").rules.watch_joint
+    assert not fr.FourRates(1_000, mix="alarm", labels=range(3)).rules.watch_joint
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ def e_values(detector: RecordDetector, records: Array, heads: dict[str, Array]) 
     assert isinstance(detector, FourRates)
     for slot in np.flatnonzero(heads["alarmed"]).tolist():
         values[slot] += detector._life_of(records[slot]).proof()
-    budget = detector._evidence_rules.threshold / MARGIN
+    budget = detector.rules.threshold / MARGIN
     events = heads["events"]
     return np.asarray(values * budget / ((events + PATIENCE) * (1 + np.log1p(events / PATIENCE)) ** 2))
 
@@ -31,7 +31,7 @@ def evidence_shares(detector: RecordDetector, records: Array) -> npt.NDArray[np.
     """The evidence for a change in each stream, as a share of an alarm; for FourRates."""
     if not isinstance(detector, FourRates):
         raise ValueError("a bank of LFR has no evidence, only one of FourRates does")
-    rules = detector._evidence_rules
+    rules = detector.rules
     return np.asarray(rules.evidence(records.tobytes()) / rules.threshold)
 
 

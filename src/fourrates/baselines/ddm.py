@@ -14,7 +14,7 @@ from fourrates.findings import Bounds, RateState, Statistic
 from fourrates.kernel.baselines import ErrorRate
 
 
-class DDM(ErrorRate, CountingDetector):
+class DDM(CountingDetector):
     r"""Drift Detection Method (DDM); alarms when the error rate rises above its best.
 
     After i events with error rate :math:`p_i` its deviation is :math:`s_i = \sqrt{p_i (1 - p_i) / i}`. DDM remembers
@@ -62,6 +62,7 @@ class DDM(ErrorRate, CountingDetector):
 
     __slots__ = ()
 
+    _kernel = ErrorRate
     _names = ("error",)
 
     def __init__(

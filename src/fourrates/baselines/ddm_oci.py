@@ -15,7 +15,7 @@ from fourrates.kernel.baselines import Recall
 from fourrates.labels import rate_names
 
 
-class DDMOCI(Recall, CountingDetector):
+class DDMOCI(CountingDetector):
     r"""Drift Detection Method for Online Class Imbalance (DDM-OCI); alarms when the rare class loses recall.
 
     The test of DDM on the time-decayed recall of one class: at its n-th example :math:`R \leftarrow \eta R + (1 - \eta)
@@ -69,6 +69,8 @@ class DDMOCI(Recall, CountingDetector):
     """
 
     __slots__ = ("_names",)
+
+    _kernel = Recall
 
     def __init__(
         self,

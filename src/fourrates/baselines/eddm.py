@@ -14,7 +14,7 @@ from fourrates.findings import Bounds, RateState, Statistic
 from fourrates.kernel.baselines import Distances
 
 
-class EDDM(Distances, CountingDetector):
+class EDDM(CountingDetector):
     r"""Early Drift Detection Method (EDDM); alarms when errors get closer together than they were.
 
     For each error EDDM computes the distance, in events, from the error before. It keeps the greatest :math:`p' + 2 s'`
@@ -61,6 +61,7 @@ class EDDM(Distances, CountingDetector):
 
     __slots__ = ()
 
+    _kernel = Distances
     _names = ("distance",)
 
     def __init__(

@@ -18,7 +18,7 @@ from fourrates.null import check_level
 from fourrates.record import DRIFT
 
 
-class NFR(RunningRates, CountingDetector):
+class NFR(CountingDetector):
     r"""Naive Four Rates (NFR), the four rates of LFR, each tested by its plain share of correct predictions.
 
     The paper's own point of comparison. For each rate NFR keeps the share :math:`\hat P` of its n observations that
@@ -71,6 +71,8 @@ class NFR(RunningRates, CountingDetector):
 
     __slots__ = ("_deviations", "_names")
 
+    _kernel = RunningRates
+
     _deviations: tuple[float, float]  # that the warning and the detection level allow
 
     def __init__(
@@ -95,8 +97,8 @@ class NFR(RunningRates, CountingDetector):
         self.parameters["sides"] = sides
         self._names = rate_names(self._labels.values)
         self._deviations = (-NormalDist().inv_cdf(warn), -NormalDist().inv_cdf(detect))
-        classes = len(self._labels.values)
-        self._configure(classes, *self._deviations, minimum, down=sides != "up", up=sides != "down")
+        classes, watched = len(self._labels.values), {"down": sides != "up", "up": sides != "down"}
+        self._follow(self._kernel(classes, *self._deviations, minimum, **watched))
 
     def _fits(self, counts: npt.NDArray[np.int64], numbers: npt.NDArray[np.float64]) -> bool:
         n, ones, total, place, down = numbers[1:].reshape(-1, 5).T

@@ -14,7 +14,7 @@ from fourrates.findings import Bounds, RateState, Statistic
 from fourrates.kernel.baselines import Similarity
 
 
-class PerfSim(Similarity, CountingDetector):
+class PerfSim(CountingDetector):
     r"""PerfSim alarms when the confusion matrices of two consecutive batches point different ways.
 
     The counts of a batch's confusion matrix make a vector, and PerfSim takes the cosine between the vectors of two
@@ -56,6 +56,7 @@ class PerfSim(Similarity, CountingDetector):
 
     __slots__ = ()
 
+    _kernel = Similarity
     _names = ("similarity",)
 
     def __init__(

@@ -16,7 +16,7 @@ from fourrates.kernel.baselines import Measures
 from fourrates.record import DRIFT
 
 
-class ThreeMeasures(Measures, CountingDetector):
+class ThreeMeasures(CountingDetector):
     r"""Three measures, after Klinkenberg; alarms when accuracy, recall or precision falls out of its recent history.
 
     Each batch of equal size has an accuracy, and a recall and precision of the positive class. Each is compared with
@@ -66,6 +66,7 @@ class ThreeMeasures(Measures, CountingDetector):
 
     __slots__ = ()
 
+    _kernel = Measures
     _names = ("accuracy", "recall", "precision")
 
     def __init__(

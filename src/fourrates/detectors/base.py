@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Self
@@ -14,13 +13,10 @@ from fourrates.detectors.sampling import both_probabilities, odds_codes
 from fourrates.findings import Drift, Drifts, Finding, RateState, Status
 from fourrates.kernel.baselines import Baseline
 from fourrates.kernel.pairs import Pairs
-from fourrates.kernel.record import SingleStream
 from fourrates.labels import Labels, plain
-from fourrates.record import Head, head_of
+from fourrates.record import HEAD, Head, head_of
 from fourrates.state import pack, unpack
 
-PROGRESS = struct.Struct("<qqBB")  # events, since, drift flag, warning flag
-HEAD_SIZE = 32  # bytes of a record before the counts
 TOGETHER = 1 << 14  # coded events taken at a time
 
 
@@ -53,18 +49,25 @@ class Detector(Pairs):
         parameters["labels"] = list(self._labels.given)
         self.parameters = parameters
 
-    # For subclasses, besides the kernel's loop --------------------------------------------------------------
+    # For subclasses ------------------------------------------------------------------------------------------
 
     @property
     def rates(self) -> Mapping[str, RateState]:
         """The present value of each watched quantity."""
         raise NotImplementedError
 
-    def _dump(self) -> bytes:
+    def _drift_of(self, record: bytes, head: Head) -> Drift:
+        """The finding of a record that just alarmed."""
         raise NotImplementedError
 
+    def _settle_record(self, record: npt.NDArray[np.uint8], state: int) -> Sequence[Finding]:
+        """The findings of the last event of a record with these settings, which then resumes."""
+        drift = self._drift_of(record.tobytes(), head_of(record))
+        self.rules.start_again(record)
+        return [drift]
+
     def _load(self, state: bytes) -> None:
-        raise NotImplementedError
+        self._set_record(state)
 
     @classmethod
     def _least_size(cls, about: Mapping[str, Any]) -> int:
@@ -205,10 +208,11 @@ class Detector(Pairs):
         return self._labels
 
     @property
-    def warning_since(self) -> int | None:
-        """The event that opened the warning."""
-        since = self._progress()[1]
-        return None if since < 0 else since
+    def confusion(self) -> tuple[tuple[int, ...], ...]:
+        """Counts since the last alarm, by true class and then by predicted class."""
+        classes = len(self._labels.values)
+        counts = np.frombuffer(self.record_bytes, np.int64, classes**2, HEAD.itemsize).reshape(classes, classes)
+        return tuple(tuple(row) for row in counts.tolist())
 
     @property
     def status(self) -> Status:
@@ -218,8 +222,7 @@ class Detector(Pairs):
     @property
     def earliest_start(self) -> int:
         """The earliest event that a later drift may name as the start of its window; older ones can go."""
-        since = self._progress()[1]
-        return since if since >= 0 else self.events - self._unjudged()
+        return self.events - self._unjudged() if self.warning_since is None else self.warning_since
 
     def reset(self) -> None:
         """Forget everything, the count of events too."""
@@ -236,7 +239,7 @@ class Detector(Pairs):
         for label in self._labels.values:
             if type(label) not in (str, int, float, bool):
                 raise TypeError(f"to_bytes saves labels that are strings, numbers or bools, not {label!r}; pickle does")
-        return pack(type(self).__name__, self.parameters, state=self._dump())
+        return pack(type(self).__name__, self.parameters, state=self.record_bytes)
 
     @classmethod
     def from_bytes(cls, saved: bytes) -> Self:
@@ -263,7 +266,7 @@ class Detector(Pairs):
 
     def __reduce__(self) -> tuple[Any, ...]:
         self._idle()
-        return _revive, (type(self), self.parameters, self._dump())
+        return _revive, (type(self), self.parameters, self.record_bytes)
 
     def __repr__(self) -> str:
         parameters = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
@@ -283,20 +286,24 @@ class Detector(Pairs):
         return self.update(labels.values[labels.read(y_true)], labels.values[labels.read(y_pred)])
 
 
-class CountingDetector(Detector, Baseline):
-    """A baseline, whose state is the confusion counts and one row of numbers.
+class RecordDetector(Detector):
+    """A detector that a bank can hold one of for each key: LFR and FourRates."""
 
-    A subclass names the kernel's class before this one, so that its step is the one that runs.
-    """
+    __slots__ = ()
+
+
+class CountingDetector(Detector):
+    """A baseline, whose state is the confusion counts and one row of numbers."""
 
     __slots__ = ()
 
     _names: tuple[str, ...]
+    _kernel: type[Baseline]
 
     def _set_up(self, labels: Any, positive: Any, **settings: Any) -> None:
         """Begin with these parameters; the settings are also the kernel's."""
         self._begin({**settings, "labels": labels, "positive": positive})
-        self._configure(len(self._labels.values), **settings)
+        self._follow(self._kernel(len(self._labels.values), **settings))
 
     def _set_up_for_one(self, labels: Any, positive: Any, **settings: Any) -> int:
         """Likewise, to watch one class of any number, the last by default; returns its code."""
@@ -308,13 +315,17 @@ class CountingDetector(Detector, Baseline):
             if positive not in self._codes:
                 raise ValueError(f"positive {positive!r} is not one of {self._labels.values!r}")
             watched, self.parameters["positive"] = self._codes[positive], positive
-        self._configure(len(self._labels.values), watched=watched, **settings)
+        self._follow(self._kernel(len(self._labels.values), watched=watched, **settings))
         return watched
 
     @property
     def rates(self) -> Mapping[str, RateState]:
         """Each watched quantity now, with observations, estimate, statistic, warning and detection bounds."""
         return MappingProxyType({name: self._rate_state(i) for i, name in enumerate(self._names)})
+
+    @property
+    def _numbers(self) -> npt.NDArray[np.float64]:
+        return np.frombuffer(self.record_bytes, np.float64, offset=HEAD.itemsize + 8 * len(self._labels.values) ** 2)
 
     def _rate_state(self, i: int) -> RateState:
         raise NotImplementedError
@@ -327,76 +338,25 @@ class CountingDetector(Detector, Baseline):
         """(watched quantity, whether downwards) for each that crossed its detection bound."""
         return [(0, True)]
 
-    def _settle(self, state: int) -> list[Finding]:
-        events, since, _, _ = self._progress()
+    def _drift_of(self, record: bytes, head: Head) -> Drift:
         changes = []
         for i, down in self._crossed():
             rate = self._rate_state(i)
             changes.append(rate.statistics[0].change(self._names[i], "down" if down else "up", rate.n))
-        confusion = tuple(map(tuple, self._counts.tolist()))
-        drift = Drift(at=events - 1, since=since, changes=tuple(changes), confusion=confusion)
-        self._restart()
-        self._set_progress(events, -1, True, False)
-        return [drift]
-
-    def _dump(self) -> bytes:
-        return (
-            PROGRESS.pack(*self._progress())
-            + self._counts.astype("<i8").tobytes()
-            + self._numbers.astype("<f8").tobytes()
-        )
+        return Drift(at=head.events - 1, since=head.since, changes=tuple(changes), confusion=self.confusion)
 
     def _load(self, state: bytes) -> None:
-        size = PROGRESS.size + self._counts.nbytes + self._numbers.nbytes
-        if len(state) != size:
-            raise ValueError(f"the saved state has {len(state)} bytes instead of {size}")
-        events, since, drift, warning = PROGRESS.unpack_from(state)
-        counts = np.frombuffer(state, "<i8", self._counts.size, PROGRESS.size).reshape(self._counts.shape)
-        numbers = np.frombuffer(state, "<f8", offset=PROGRESS.size + counts.nbytes)
-        if not 0 <= events < 1 << 62 or not -1 <= since < max(events, 1) or drift > 1 or warning > 1:
-            raise ValueError(f"a warning since event {since} of {events}")
+        self.rules.check(np.frombuffer(state, np.uint8)[None])
+        events, classes = head_of(state).events, len(self._labels.values)
+        counts = np.frombuffer(state, np.int64, classes**2, HEAD.itemsize).reshape(classes, classes)
+        numbers = np.frombuffer(state, np.float64, offset=HEAD.itemsize + counts.nbytes)
         if (counts < 0).any() or int(counts.sum(dtype=object)) > events:
             raise ValueError(f"counts that do not fit {events} events")
         with np.errstate(invalid="ignore", over="ignore"):
             fits = self._fits(counts, numbers)
         if not fits:
             raise ValueError(f"numbers that no {type(self).__name__} has after {events} events")
-        self._set_progress(events, since, bool(drift), bool(warning))
-        self._counts[:], self._numbers[:] = counts, numbers
-
-
-class RecordDetector(Detector, SingleStream):
-    """A detector that is rules and one record: LFR and FourRates."""
-
-    __slots__ = ()
-
-    def _settle_record(self, record: npt.NDArray[np.uint8], state: int) -> Sequence[Finding]:
-        """The findings of the last event of a record with these settings, which then resumes."""
-        drift = self._drift_of(record.tobytes(), head_of(record))
-        self.rules.start_again(record)
-        return [drift]
-
-    def _drift_of(self, record: bytes, head: Head) -> Drift:
-        """The findings of a record that just alarmed."""
-        raise NotImplementedError
-
-    def _settle(self, state: int) -> Sequence[Finding]:
-        found = self._settle_record(self._record_view(), state)
-        self._reread()
-        return found
-
-    def _dump(self) -> bytes:
-        return self.record_bytes
-
-    def _load(self, state: bytes) -> None:
-        self._set_record(state)
-
-    @property
-    def confusion(self) -> tuple[tuple[int, ...], ...]:
-        """Counts since the last alarm, by true class and then by predicted class."""
-        classes = len(self._labels.values)
-        counts = np.frombuffer(self.record_bytes, np.int64, classes**2, HEAD_SIZE).reshape(classes, classes)
-        return tuple(tuple(row) for row in counts.tolist())
+        super()._load(state)
 
 
 def _revive(kind: type[Detector], parameters: dict[str, Any], state: bytes) -> Detector:

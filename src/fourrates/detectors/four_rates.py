@@ -126,6 +126,7 @@ class FourRates(RecordDetector):
 
     __slots__ = ("_names",)
 
+    rules: FourRatesRules
     _names: tuple[str, ...]
 
     def __init__(
@@ -148,8 +149,8 @@ class FourRates(RecordDetector):
     ) -> None:
         self._begin({"arl": plain(arl), "warn": plain(warn), "labels": labels, "positive": positive})
         counts = None if reference is None else confusion_counts(reference, self._labels)
-        chosen = check_after(after)
         for name, value, accepted in (
+            ("after", after, get_args(After)),
             ("sides", sides, get_args(Sides)),
             ("mix", mix, get_args(Mix)),
         ):
@@ -166,7 +167,7 @@ class FourRates(RecordDetector):
             raise ValueError(f"dispersion {dispersion!r} is not a number of at least 1")
         self.parameters |= {
             "reference": None if counts is None else counts.tolist(),
-            "after": chosen,
+            "after": after,
             "sides": sides,
             "mix": mix,
             "dispersion": dispersion if isinstance(dispersion, list) else plain(dispersion),
@@ -265,13 +266,6 @@ class FourRates(RecordDetector):
             )
         return words + (", improvements become the normal" if self.parameters["learning"] else "") + ", as you asked"
 
-    @property
-    def _evidence_rules(self) -> FourRatesRules:
-        """The rules it shares with others of the same settings."""
-        rules = self.rules
-        assert isinstance(rules, FourRatesRules)
-        return rules
-
     # The life of a drift --------------------------------------------------------------------------------------
 
     def _settle_record(self, record: npt.NDArray[np.uint8], state: int) -> Sequence[Finding]:
@@ -280,7 +274,7 @@ class FourRates(RecordDetector):
 
     def _life_of(self, record: npt.NDArray[np.uint8]) -> Life:
         """The life of a drift in a record with these settings, which is changed by it."""
-        return Life(self._evidence_rules, self._names, record)
+        return Life(self.rules, self._names, record)
 
     @property
     def open(self) -> Drift | None:
@@ -337,7 +331,7 @@ class FourRates(RecordDetector):
     @property
     def evidence(self) -> float:
         """All evidence for a change, as a share of an alarm."""
-        return float(self._evidence_rules.evidence(self.record_bytes)[0] / self._evidence_rules.threshold)
+        return float(self.rules.evidence(self.record_bytes)[0] / self.rules.threshold)
 
     @property
     def rates(self) -> Mapping[str, RateState]:
@@ -349,15 +343,19 @@ class FourRates(RecordDetector):
         counts = record["counts"]
         n = int(counts[i].sum() if i < classes else counts[:, i - classes].sum())
         ones = int(counts[i % classes, i % classes])
+        estimate = ones / n if n else math.nan
         now_n, now_ones = now_of(record, i)
         if i >= classes:
             return RateState(
                 n=n,
-                estimate=ones / n if n else math.nan,
+                estimate=estimate,
                 now=Share.of(now_ones, now_n),
                 enough=_enough((now_ones + 0.5) / (now_n + 1), 1.0),
             )
-        rules, recall = self._evidence_rules, record["recall"][i]
+        rules, recall = self.rules, record["recall"][i]
+        if rules.sampled:
+            weight, right = level_of(record, i)
+            estimate = right / weight if weight else math.nan
         together = record["shared"]["total"] + (record["joint"]["total"] if rules.watch_joint else 0.0)
         dispersion = dispersion_of(recall)
         known, right = known_of(rules, record, i)
@@ -369,7 +367,7 @@ class FourRates(RecordDetector):
             support = rules.returning(memory, i) if condition == RECOVERING else rules.support(memory, i)[0]
         return RateState(
             n=n,
-            estimate=_ratio(*(level_of(record, i) if rules.sampled else (n, ones))),
+            estimate=estimate,
             baseline=Share.of(right, known, dispersion),
             normal=Share.of(normal[1], normal[0], dispersion),
             evidence=float((recall["total"] + together) / rules.threshold),
@@ -381,7 +379,7 @@ class FourRates(RecordDetector):
         )
 
     def _fields(self) -> Any:
-        return np.frombuffer(self.record_bytes, self._evidence_rules.dtype())[0]
+        return np.frombuffer(self.record_bytes, self.rules.dtype())[0]
 
     @property
     def volumes(self) -> tuple[float, ...]:
@@ -395,20 +393,9 @@ class FourRates(RecordDetector):
         return self.events - int(self._fields()["shared"]["taken"])
 
 
-def _ratio(n: float, ones: float) -> float:
-    return ones / n if n else math.nan
-
-
 def _enough(rate: float, dispersion: float) -> int:
     """Observations from which on a rate is worth quoting."""
     return max(LEAST, math.ceil(dispersion * rate * (1 - rate) * (DEVIATIONS / CLOSE) ** 2))
-
-
-def check_after(after: Any) -> After:
-    """`after` as it is, or an error that names the accepted values."""
-    if after not in get_args(After):
-        raise ValueError(f"after {after!r} is not one of {get_args(After)}")
-    return after  # type: ignore[no-any-return]
 
 
 def in_order_of_codes(counts: npt.NDArray[np.int64], labels: Labels) -> npt.NDArray[np.int64]:

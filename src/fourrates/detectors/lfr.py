@@ -23,12 +23,14 @@ HAIR = 1e-15
 DECAY, WARN, DETECT = 0.9, 0.01, 1e-5  # the paper's settings, also for a rate left out of a mapping
 
 
-class Watch(NamedTuple):
-    """The decay and the levels of one statistic of a rate."""
+class Test(NamedTuple):
+    """One statistic of a rate, with the positions of its levels in a table, and the sides it watches."""
 
-    decay: float
-    warn: float
-    detect: float
+    table: Table
+    warn: int
+    detect: int
+    down: bool
+    up: bool
 
 
 class LFR(RecordDetector):
@@ -108,11 +110,11 @@ class LFR(RecordDetector):
     H. Wang and Z. Abraham, "Concept Drift Detection for Streaming Data", IJCNN 2015.
     """
 
-    __slots__ = ("_names", "_statistics", "_watched")
+    __slots__ = ("_names", "_tests")
 
+    rules: LinearRules
     _names: tuple[str, ...]
-    _watched: list[tuple[bool, bool]]  # for each rate, down and up
-    _statistics: list[list[tuple[Table, int, int]]]  # for each rate, (table, warning level, detection level)
+    _tests: list[list[Test]]  # of each rate
 
     def __init__(
         self,
@@ -152,15 +154,24 @@ class LFR(RecordDetector):
             raise ValueError(f"arl {arl!r} and detect {detect!r}: give arl or detect, not both")
         decays = [_decays(value) for value in self._by_rate("decay", DECAY if decay is None else decay, DECAY)]
         if arl is not None:
-            detect = _level(arl, decays, every_side)
+            detect = min(design(arl, *setting).detect for setting in {*zip(decays, every_side, strict=True)})
         detects = self._by_rate("detect", DETECT if detect is None else detect, DETECT)
-        watches = [
-            _watches(rate, own, warn, detect)
+        levels = [
+            _shared_levels(rate, len(own), warn, detect)
             for rate, own, warn, detect in zip(self._names, decays, warns, detects, strict=True)
         ]
         watched = self._watched_rates(rates)
-        watches = [own if rate in watched else [] for rate, own in zip(self._names, watches, strict=True)]
-        self._set_up(watches, every_side, null)
+        decays = [own if rate in watched else () for rate, own in zip(self._names, decays, strict=True)]
+        used: dict[float, set[float]] = {}
+        for own, pair in zip(decays, levels, strict=True):
+            for value in own:
+                used.setdefault(value, set()).update(pair)
+        tables = {value: table(value, used[value], null) for value in sorted(used)}
+        self._tests = []
+        for own, (outer, inner), side in zip(decays, levels, every_side, strict=True):
+            down, up, chosen = side != "up", side != "down", [tables[value] for value in own]
+            self._tests.append([Test(t, t.levels.index(outer), t.levels.index(inner), down, up) for t in chosen])
+        self._follow(LinearRules(len(self._labels.values), self._tests))
 
     def _watched_rates(self, rates: Iterable[str] | None) -> frozenset[str]:
         """The rates to watch, all of them if none are named."""
@@ -183,27 +194,6 @@ class LFR(RecordDetector):
                 raise ValueError(f"{name}: rate {rate!r} is not one of {self._names}")
         return [value.get(rate, default) for rate in self._names]
 
-    def _set_up(self, watches: list[list[Watch]], sides: list[Sides], null: Null) -> None:
-        """Look up the bounds of every statistic, in one table for each decay."""
-        levels: dict[float, set[float]] = {}
-        for own in watches:
-            for decay, warn, detect in own:
-                levels.setdefault(decay, set()).update((warn, detect))
-        tables = {decay: table(decay, levels[decay], null) for decay in sorted(levels)}
-        self._watched = [(side != "up", side != "down") for side in sides]
-        self._statistics = [
-            [
-                (tables[decay], tables[decay].levels.index(warn), tables[decay].levels.index(detect))
-                for decay, warn, detect in own
-            ]
-            for own in watches
-        ]
-        settings = [
-            [(*statistic, *watched) for statistic in own]
-            for own, watched in zip(self._statistics, self._watched, strict=True)
-        ]
-        self._follow(LinearRules(len(self._labels.values), settings))
-
     @property
     def rates(self) -> Mapping[str, RateState]:
         """Each rate now, with counts, statistic, warning and detection bounds."""
@@ -211,21 +201,18 @@ class LFR(RecordDetector):
 
     def asymptotic_bounds(self, rate: str, value: float) -> list[tuple[float, float, float]]:
         """(decay, lower, upper) of each statistic's detection bounds after very many observations at this value."""
-        i = self._names.index(rate)
         ones = round(value * MANY)
-        down, up = self._watched[i]
         return [
             (own.decay, own.lower(detect, MANY, ones) if down else -1.0, own.upper(detect, MANY, ones) if up else 2.0)
-            for own, _, detect in self._statistics[i]
+            for own, _, detect, down, up in self._tests[self._names.index(rate)]
         ]
 
     def _state_of(self, record: bytes, i: int) -> RateState:
-        rules: Any = self.rules
-        counts, classes = rules.counts(record), len(self._labels.values)
+        counts, classes = self.rules.counts(record), len(self._labels.values)
         n = int(counts[i].sum() if i < classes else counts[:, i - classes].sum())
         ones = int(counts[i % classes, i % classes])
-        first = sum(map(len, self._statistics[:i]))
-        values = rules.statistics(record)[first : first + len(self._statistics[i])]
+        first = sum(map(len, self._tests[:i]))
+        values = self.rules.statistics(record)[first : first + len(self._tests[i])]
         estimate = ones / n if n else 0.5
         statistics = tuple(
             Statistic(
@@ -235,23 +222,21 @@ class LFR(RecordDetector):
                 detect=Bounds(own.lower(detect, n, ones), own.upper(detect, n, ones)),
                 expected=estimate + (0.5 - estimate) * own.decay**n,
             )
-            for value, (own, warn, detect) in zip(values, self._statistics[i], strict=True)
+            for value, (own, warn, detect, _, _) in zip(values, self._tests[i], strict=True)
         )
         return RateState(n=n, estimate=estimate if n else float("nan"), statistics=statistics)
 
     def _drift_of(self, record: bytes, head: Head) -> Drift:
-        """The findings of a record that just alarmed."""
-        rules: Any = self.rules
         changes = []
         for i, name in enumerate(self._names):
-            state, (down, up) = self._state_of(record, i), self._watched[i]
-            for statistic in state.statistics:
+            state = self._state_of(record, i)
+            for statistic, test in zip(state.statistics, self._tests[i], strict=True):
                 # A hair, as the kernel compares from below on either side, and rounds otherwise.
-                fell = down and statistic.value <= statistic.detect.lower + HAIR
-                if fell or (up and statistic.value >= statistic.detect.upper - HAIR):
+                fell = test.down and statistic.value <= statistic.detect.lower + HAIR
+                if fell or (test.up and statistic.value >= statistic.detect.upper - HAIR):
                     changes.append(statistic.change(name, "down" if fell else "up", state.n))
                     break
-        confusion = tuple(tuple(row) for row in rules.counts(record).tolist())
+        confusion = tuple(tuple(row) for row in self.rules.counts(record).tolist())
         return Drift(at=head.events - 1, since=head.since, changes=tuple(changes), confusion=confusion)
 
 
@@ -273,16 +258,8 @@ def _decays(value: Any) -> tuple[float, ...]:
     return found
 
 
-def _watches(rate: str, decays: tuple[float, ...], warn: float, detect: float) -> list[Watch]:
-    """The statistics of a rate, which share its levels."""
+def _shared_levels(rate: str, statistics: int, warn: float, detect: float) -> tuple[float, float]:
+    """The warning and the detection level of each of a rate's statistics."""
     if not check_level(detect, f"{rate}: detect") < check_level(warn, f"{rate}: warn"):
         raise ValueError(f"{rate}: warn {warn!r} is not larger than detect {detect!r}")
-    warn, detect = (
-        check_level(level / len(decays), f"{name}, as shared,") for name, level in (("warn", warn), ("detect", detect))
-    )
-    return [Watch(decay, warn, detect) for decay in decays]
-
-
-def _level(arl: float, decays: list[tuple[float, ...]], sides: list[Sides]) -> float:
-    """The detection level that keeps a run length."""
-    return min(design(arl, *setting).detect for setting in set(zip(decays, sides, strict=True)))
+    return check_level(warn / statistics, "warn, as shared,"), check_level(detect / statistics, "detect, as shared,")

@@ -1,14 +1,19 @@
-from typing import Any
+from fourrates.kernel.record import Rules
 
-import numpy as np
-import numpy.typing as npt
-
-from fourrates.kernel.pairs import Pairs
-
-class Baseline(Pairs):
-    _counts: npt.NDArray[np.int64]
-    _numbers: npt.NDArray[np.float64]
-    def _configure(self, classes: int, *numbers: float, **settings: Any) -> None: ...
+class Baseline(Rules):
+    def __init__(
+        self,
+        classes: int,
+        warn: float,
+        detect: float,
+        minimum: float = 0,
+        decay: float = 0,
+        batch: int = 1,
+        history: int = 0,
+        watched: int = 0,
+        down: bool = True,
+        up: bool = True,
+    ) -> None: ...
 
 class RunningRates(Baseline): ...
 class ErrorRate(Baseline): ...

@@ -1,79 +1,76 @@
-# cython: auto_pickle=False
 """The effect of one event on each detector that LFR is compared with. Arrays and numbers only; names, labels and messages are
 the business of :mod:`fourrates.baselines`, which explains each rule.
 """
 
 from libc.math cimport INFINITY, NAN, sqrt
-from libc.stdint cimport int64_t, uint16_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy, memset
 
-import numpy as np
-
-from fourrates.kernel.pairs cimport DRIFT, QUIET, WARNING, Pairs
+from fourrates.kernel.record cimport (
+    ALARMED, DRIFT, DRIFTED, FLAGS, QUIET, WARNED, WARNING, Head, Rules, close_warning, events_of,
+)
 
 cdef enum:
     UNTESTED = -1                 # an event at which nothing is tested; a warning stays open
 
 
-cdef class Baseline(Pairs):
-    """The shared part has the K x K counts since the last drift, one row of numbers with all the rest, and the settings.
+cdef class Baseline(Rules):
+    """A record has the K x K counts since the last drift, and one row of numbers with all the rest.
 
-    A detector gives `length`, how many numbers there are, `take`, the effect of one event, and `begin`, which writes those
+    A detector gives `length`, how many numbers there are, `take`, the effect of one event, and `first`, which writes those
     first numbers that are not 0.
     """
 
-    cdef readonly object _counts, _numbers  # arrays, for Python; the pointers are to their memory
-    cdef int64_t* confusion       # by true class, then by predicted class
-    cdef double* numbers
-    cdef Py_ssize_t classes, history
+    cdef Py_ssize_t history
     cdef int64_t span             # events that a verdict is about
     cdef int watched              # the class, if there is one
     cdef double warn, detect, minimum, decay
     cdef bint watch_down, watch_up
 
-    def _configure(self, Py_ssize_t classes, double warn, double detect, double minimum=0, double decay=0, int64_t batch=1,
-                   Py_ssize_t history=0, int watched=0, bint down=True, bint up=True):
+    def __init__(self, int classes, double warn, double detect, double minimum=0, double decay=0, int64_t batch=1,
+                 Py_ssize_t history=0, int watched=0, bint down=True, bint up=True):
         self.classes, self.span, self.history, self.watched = classes, batch, history, watched
         self.warn, self.detect, self.minimum, self.decay = warn, detect, minimum, decay
         self.watch_down, self.watch_up = down, up
-        cdef int64_t[:, ::1] counts = np.zeros((classes, classes), np.int64)
-        cdef double[::1] numbers = np.zeros(self.length())
-        self._counts, self._numbers = np.asarray(counts), np.asarray(numbers)
-        self.confusion, self.numbers = &counts[0, 0], &numbers[0]
-        self._forget()
+        self.size = sizeof(Head) + 8 * classes * classes + 8 * self.length()
 
     cdef Py_ssize_t length(self) noexcept:
-        return 1
+        return 0
 
-    def _restart(self):
-        self._counts[:] = 0
-        self._numbers[:] = 0
-        self.begin()
-
-    cdef void begin(self) noexcept:
+    cdef void first(self, double* numbers) noexcept nogil:
         pass
 
-    cdef int take(self, int truth, int pred) noexcept nogil:
+    cdef int take(self, double* numbers, int truth, int pred) noexcept nogil:
         """Take one event; QUIET, WARNING, DRIFT or UNTESTED."""
         return UNTESTED
 
-    cdef Py_ssize_t scan(self, const uint16_t* truths, const uint16_t* preds, Py_ssize_t size,
-                         int* state) noexcept nogil:
-        cdef Py_ssize_t i
+    cdef inline double* numbers(self, char* record) noexcept nogil:
+        return <double*>(record + sizeof(Head) + 8 * self.classes * self.classes)
+
+    cdef void begin(self, char* record) noexcept nogil:
+        self.first(self.numbers(record))
+
+    cdef void restart(self, char* record) noexcept nogil:
+        close_warning(<Head*>record)
+        memset(record + sizeof(Head), 0, self.size - sizeof(Head))
+        self.begin(record)
+
+    cdef int step(self, char* record, int truth, int pred) noexcept nogil:
+        cdef Head* head = <Head*>record
         cdef int level
-        for i in range(size):
-            self.confusion[truths[i] * self.classes + preds[i]] += 1
-            self.events += 1
-            level = self.take(truths[i], preds[i])
-            if level == QUIET:
-                self.since = -1
-            elif level != UNTESTED and self.since < 0:
-                self.since = self.events - self.span
-            if level == DRIFT:
-                state[0] = DRIFT
-                return i + 1
-        state[0] = WARNING if self.since >= 0 else QUIET
-        return size
+        (<int64_t*>(record + sizeof(Head)))[truth * self.classes + pred] += 1
+        head.events = (head.events & ~<uint64_t>DRIFTED) + (1 << FLAGS)
+        level = self.take(self.numbers(record), truth, pred)
+        if level == QUIET:
+            close_warning(head)
+            head.events &= ~<uint64_t>WARNED
+        elif level != UNTESTED and head.since == 0:
+            head.since = events_of(head) - self.span + 1
+            head.events |= WARNED
+        if level == DRIFT:
+            head.events = (head.events & ~<uint64_t>WARNED) | DRIFTED | ALARMED
+            return DRIFT
+        return WARNING if head.events & WARNED else QUIET
 
 
 cdef struct Running:
@@ -88,13 +85,13 @@ cdef class RunningRates(Baseline):
     cdef Py_ssize_t length(self) noexcept:
         return 1 + 2 * self.classes * sizeof(Running) // sizeof(double)
 
-    cdef int take(self, int truth, int pred) noexcept nogil:
-        cdef Running* rate = <Running*>(self.numbers + 1)  # recall of class 0 .. K - 1, then precision of class 0 .. K - 1
-        cdef bint crossed = self.touch(&rate[truth], truth == pred)
-        crossed |= self.touch(&rate[self.classes + pred], truth == pred)
-        return DRIFT if crossed else WARNING if self.numbers[0] > 0 else QUIET
+    cdef int take(self, double* numbers, int truth, int pred) noexcept nogil:
+        cdef Running* rate = <Running*>(numbers + 1)  # recall of class 0 .. K - 1, then precision of class 0 .. K - 1
+        cdef bint crossed = self.touch(numbers, &rate[truth], truth == pred)
+        crossed |= self.touch(numbers, &rate[self.classes + pred], truth == pred)
+        return DRIFT if crossed else WARNING if numbers[0] > 0 else QUIET
 
-    cdef bint touch(self, Running* rate, double hit) noexcept nogil:
+    cdef bint touch(self, double* numbers, Running* rate, double hit) noexcept nogil:
         """One more observation of a rate; whether it crossed a detection bound."""
         cdef double mean, gap, spread, place = QUIET
         rate.n += 1
@@ -108,7 +105,7 @@ cdef class RunningRates(Baseline):
             if (self.watch_down if gap < 0 else self.watch_up):
                 place = ((gap * gap > self.warn * self.warn * spread)
                          + (gap * gap > self.detect * self.detect * spread))
-        self.numbers[0] += (place != QUIET) - (rate.place != QUIET)
+        numbers[0] += (place != QUIET) - (rate.place != QUIET)
         rate.place = place
         return place == DRIFT
 
@@ -124,12 +121,12 @@ cdef class ErrorRate(Baseline):
     cdef Py_ssize_t length(self) noexcept:
         return sizeof(Errors) // sizeof(double)
 
-    cdef void begin(self) noexcept:
-        cdef Errors* own = <Errors*>self.numbers
+    cdef void first(self, double* numbers) noexcept nogil:
+        cdef Errors* own = <Errors*>numbers
         own.p_min = own.s_min = INFINITY
 
-    cdef int take(self, int truth, int pred) noexcept nogil:
-        cdef Errors* own = <Errors*>self.numbers
+    cdef int take(self, double* numbers, int truth, int pred) noexcept nogil:
+        cdef Errors* own = <Errors*>numbers
         cdef double p, s
         own.n += 1
         own.errors += truth != pred
@@ -153,11 +150,11 @@ cdef class Recall(Baseline):
     cdef Py_ssize_t length(self) noexcept:
         return sizeof(Recalled) // sizeof(double)
 
-    cdef void begin(self) noexcept:
-        (<Recalled*>self.numbers).r_max = -INFINITY
+    cdef void first(self, double* numbers) noexcept nogil:
+        (<Recalled*>numbers).r_max = -INFINITY
 
-    cdef int take(self, int truth, int pred) noexcept nogil:
-        cdef Recalled* own = <Recalled*>self.numbers
+    cdef int take(self, double* numbers, int truth, int pred) noexcept nogil:
+        cdef Recalled* own = <Recalled*>numbers
         cdef double s
         if truth != self.watched:
             return UNTESTED
@@ -185,8 +182,8 @@ cdef class Distances(Baseline):
     cdef Py_ssize_t length(self) noexcept:
         return sizeof(Distance) // sizeof(double)
 
-    cdef int take(self, int truth, int pred) noexcept nogil:
-        cdef Distance* own = <Distance*>self.numbers
+    cdef int take(self, double* numbers, int truth, int pred) noexcept nogil:
+        cdef Distance* own = <Distance*>numbers
         cdef double distance, before, mean, reach
         own.n += 1
         if truth == pred:
@@ -213,28 +210,28 @@ cdef class Similarity(Baseline):
     cdef Py_ssize_t length(self) noexcept:
         return 3 + 2 * self.classes * self.classes
 
-    cdef void begin(self) noexcept:
-        self.numbers[2] = NAN
+    cdef void first(self, double* numbers) noexcept nogil:
+        numbers[2] = NAN
 
-    cdef int take(self, int truth, int pred) noexcept nogil:
+    cdef int take(self, double* numbers, int truth, int pred) noexcept nogil:
         cdef Py_ssize_t i, cells = self.classes * self.classes
         cdef double across = 0, own = 0, other = 0
-        cdef double* before = self.numbers + 3
+        cdef double* before = numbers + 3
         cdef double* present = before + cells
         cdef int level = UNTESTED
         present[truth * self.classes + pred] += 1
-        self.numbers[0] += 1
-        if self.numbers[0] < self.span:
+        numbers[0] += 1
+        if numbers[0] < self.span:
             return UNTESTED
-        if self.numbers[1] > 0:
+        if numbers[1] > 0:
             for i in range(cells):
                 across += present[i] * before[i]
                 own += present[i] * present[i]
                 other += before[i] * before[i]
-            self.numbers[2] = across / sqrt(own * other)
-            level = (self.numbers[2] < self.warn) + (self.numbers[2] < self.detect)
-        self.numbers[0] = 0
-        self.numbers[1] += 1
+            numbers[2] = across / sqrt(own * other)
+            level = (numbers[2] < self.warn) + (numbers[2] < self.detect)
+        numbers[0] = 0
+        numbers[1] += 1
         memcpy(before, present, cells * sizeof(double))
         memset(present, 0, cells * sizeof(double))
         return level
@@ -259,16 +256,15 @@ cdef class Measures(Baseline):
     cdef Py_ssize_t length(self) noexcept:
         return (sizeof(Present) + 3 * sizeof(Measure)) // sizeof(double) + 3 * self.history
 
-    cdef inline Measure* measures(self) noexcept nogil:
-        return <Measure*>(self.numbers + sizeof(Present) // sizeof(double))
-
-    cdef void begin(self) noexcept:
-        cdef Measure* measure = self.measures()
+    cdef void first(self, double* numbers) noexcept nogil:
+        cdef Measure* measure = <Measure*>(<Present*>numbers + 1)
+        cdef int i
         for i in range(3):
             measure[i].value = measure[i].mean = measure[i].error = NAN
 
-    cdef int take(self, int truth, int pred) noexcept nogil:
-        cdef Present* present = <Present*>self.numbers
+    cdef int take(self, double* numbers, int truth, int pred) noexcept nogil:
+        cdef Present* present = <Present*>numbers
+        cdef Measure* measure = <Measure*>(present + 1)
         cdef int level
         present.size += 1
         present.right += truth == pred
@@ -277,16 +273,16 @@ cdef class Measures(Baseline):
         present.both += truth == self.watched and pred == self.watched
         if present.size < self.span:
             return UNTESTED
-        level = self.weigh(0, present.right, present.size)
-        level = max(level, self.weigh(1, present.both, present.positive))
-        level = max(level, self.weigh(2, present.both, present.guessed))
+        level = self.weigh(measure, 0, present.right, present.size)
+        level = max(level, self.weigh(measure, 1, present.both, present.positive))
+        level = max(level, self.weigh(measure, 2, present.both, present.guessed))
         memset(present, 0, sizeof(Present))
         return level
 
-    cdef int weigh(self, int which, double ones, double n) noexcept nogil:
+    cdef int weigh(self, Measure* measures, int which, double ones, double n) noexcept nogil:
         """Hold a measure's new value against its history, then add it there; how far it fell."""
-        cdef Measure* measure = &self.measures()[which]
-        cdef double* past = <double*>(self.measures() + 3) + which * self.history
+        cdef Measure* measure = &measures[which]
+        cdef double* past = <double*>(measures + 3) + which * self.history
         cdef double squares = 0
         cdef bint even = True
         cdef Py_ssize_t i

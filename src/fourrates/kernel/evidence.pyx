@@ -29,8 +29,9 @@ from fourrates.kernel.memory cimport prefetch
 from fourrates.kernel.mix cimport (
     Joint, Mix, bound_mix, count_mix, fill, forget_joint, joint_way, mix_ratios, refresh_mix, take_joint,
 )
-from fourrates.kernel.pairs cimport DRIFT, LOOK, QUIET, REPORT, SHIFT, WARNING
-from fourrates.kernel.record cimport DRIFTED, FLAGS, LINE, OPEN, WARNED, Head, Rules, close_warning, open_warning
+from fourrates.kernel.record cimport (
+    DRIFT, DRIFTED, FLAGS, LINE, LOOK, OPEN, QUIET, REPORT, SHIFT, WARNED, WARNING, Head, Rules, close_warning, open_warning,
+)
 from fourrates.kernel.strata cimport (
     ODDS, USUAL, Sample, Spread, Stratum, at_crossing, count_drawn, count_in, drawn_base, drawn_rate, log_odds, mean_of,
     note_odds, rate_in, usual_base,

@@ -1,21 +1,18 @@
-"""The part that every detector of pairs shares."""
+"""A detector: rules and the record of one stream."""
 
 from libc.stdint cimport int64_t, uint16_t
 
-cdef enum:
-    # The result of an event, a warning or things to report, perhaps several.
-    QUIET = 0
-    WARNING = 1
-    DRIFT = 2             # the evidence for a change is enough
-    LOOK = 4              # the look at a drift that is open has reached a decision
-    SHIFT = 8             # the class mix shifted
-    REPORT = DRIFT | LOOK | SHIFT
+from fourrates.kernel.record cimport Rules
 
 
 cdef class Pairs:
     cdef public dict _codes             # from label to code
     # Not used here; a slot in the Python base would clash with the kernel's layout.
     cdef public object _labels, parameters
+    cdef readonly Rules rules
+    cdef object memory, work            # arrays; the record lies in the first, values derived from it in the second
+    cdef char* record
+    cdef char* scratch
     cdef readonly int64_t events        # since construction or reset()
     cdef int64_t since                  # the event that opened the present warning, or -1
     cdef public bint drift_detected

@@ -1,4 +1,4 @@
-"""The loops over events that every detector shares, from labels to codes, flags, one event at a time or many.
+"""A detector as the kernel has it: rules, the record of one stream, and the loops over events, one at a time or many.
 
 Labels, names and messages are the business of :mod:`fourrates.detectors`.
 """
@@ -6,9 +6,14 @@ Labels, names and messages are the business of :mod:`fourrates.detectors`.
 from cpython.dict cimport PyDict_GetItemWithError
 from cpython.object cimport PyObject
 from cpython.pythread cimport PyThread_get_thread_ident
-from libc.stdint cimport int64_t, uint16_t
+from libc.stdint cimport uint8_t, uint16_t
+from libc.string cimport memcpy, memset
 
 import numpy as np
+
+from fourrates.kernel.record cimport (
+    DRIFTED, LINE, OPEN, REPORT, WARNED, WARNING, Head, Rules, aligned, events_of, since_of, slice_of,
+)
 
 cdef object DURATION = np.timedelta64  # to NumPy before 2 one that lasts 1 is equal to 1
 
@@ -16,23 +21,33 @@ cdef object DURATION = np.timedelta64  # to NumPy before 2 one that lasts 1 is e
 cdef tuple NOTHING = ()
 
 
-cdef inline void flag(Pairs self, int state) noexcept nogil:
-    self.drift_detected = False  # until something is reported
-    self.warning_detected = state & WARNING != 0
-
-
 cdef class Pairs:
-    """The shared part of all detectors of pairs, with labels to codes, the count of events, flags, and the loops over events.
+    """A detector of pairs, with labels to codes, the count of events, flags, and the loops over events.
 
-    A detector gives `scan`, the loop over coded events, and in Python `_settle`, which returns the findings of an event and
-    continues from there, `_restart`, and `_update_spelled` and `_update_in` for labels and strata that need a closer look.
+    A detector gives rules, and in Python `_settle_record`, which returns the findings of a record's last event and changes
+    the record to go on from there, and `_update_spelled` and `_update_in` for labels and strata that need a closer look.
     """
+
+    def _follow(self, Rules rules):
+        """Begin a stream under these rules."""
+        if self.rules is not None:
+            raise TypeError("this detector is set up already; clone() makes another")
+        self.rules = rules
+        self.memory = np.zeros(rules.size + 2 * LINE, np.uint8)
+        self.record = aligned(self.memory)
+        self.work = np.zeros(rules.scratch_size + 2 * LINE, np.uint8)
+        self.scratch = aligned(self.work)
+        self._forget()
 
     cdef Py_ssize_t scan(self, const uint16_t* truths, const uint16_t* preds, Py_ssize_t size,
                          int* state) noexcept nogil:
         """Take coded events up to the first that has something to report; return how many, and its result."""
-        state[0] = QUIET
-        return size
+        cdef Py_ssize_t taken = self.rules.scan(self.record, self.scratch, truths, preds, size, state)
+        cdef Head* head = <Head*>self.record
+        self.events, self.since = events_of(head), since_of(head)
+        self.drift_detected = False  # until something is reported
+        self.warning_detected = state[0] & WARNING != 0
+        return taken
 
     def update(self, y_true, y_pred, stratum=None):
         """Take one event and return the drift it shows.
@@ -66,7 +81,6 @@ cdef class Pairs:
         if self.owner != 0:
             self._idle()
         self.scan(&truth_code, &pred_code, 1, &state)
-        flag(self, state)
         if state & REPORT == 0:
             self.findings = NOTHING
             return None
@@ -80,7 +94,8 @@ cdef class Pairs:
         """The findings of the last event, in order."""
         claimed = self._claim()
         try:
-            found = tuple(self._settle(state))
+            found = tuple(self._settle_record(self._record_view(), state))
+            self._reread()
         finally:
             if claimed:
                 self._release()
@@ -97,7 +112,6 @@ cdef class Pairs:
         try:
             with nogil:
                 taken = self.scan(&truths[start], &preds[start], truths.shape[0] - start, &state)
-            flag(self, state)
             return taken, self._report(state) if state & REPORT else NOTHING
         finally:
             if claimed:
@@ -121,16 +135,52 @@ cdef class Pairs:
 
     def _forget(self):
         """Back to the first event."""
-        self._set_progress(0, -1, False, False)
-        self._restart()
+        memset(self.record, 0, self.rules.size)
+        (<Head*>self.record).last = -1
+        self.rules.begin(self.record)
+        self.findings = NOTHING
+        self._reread()
 
     def _stratify(self):
         """From now on events need a stratum."""
         self.stratified = True
 
-    def _progress(self):
-        return self.events, self.since, self.drift_detected, self.warning_detected
+    def _set_rules(self, Rules rules):
+        """Continue with other rules, for records of the same size."""
+        if rules.size != self.rules.size or rules.scratch_size != self.rules.scratch_size:
+            raise ValueError(f"rules for records of {rules.size} bytes, not of {self.rules.size}")
+        self.rules = rules
+        self._reread()
 
-    def _set_progress(self, int64_t events, int64_t since, bint drift, bint warning):
-        self.events, self.since, self.drift_detected, self.warning_detected = events, since, drift, warning
+    def _record_view(self):
+        """The record itself, to be changed; `_reread` is called after that."""
+        return slice_of(self.memory, self.record, self.rules.size)
+
+    def _reread(self):
+        """The record was changed, so values derived from it are no longer valid."""
+        cdef Head* head = <Head*>self.record
+        memset(self.scratch, 0, self.rules.scratch_size)
+        self.events, self.since = events_of(head), since_of(head)
+        self.drift_detected = head.events & DRIFTED != 0
+        self.warning_detected = head.events & (WARNED | OPEN) == WARNED
+
+    @property
+    def warning_since(self):
+        """The event that opened the warning."""
+        return None if self.since < 0 else self.since
+
+    @property
+    def record_bytes(self):
+        """The record, as it is now."""
+        self._idle()
+        self.rules.load_checked(self.record)  # derived values are no part of it
+        return self.record[:self.rules.size]
+
+    def _set_record(self, record):
+        """Continue from a record; it is checked first."""
+        cdef const uint8_t[::1] view = np.frombuffer(record, np.uint8)
+        self.rules.check(np.frombuffer(record, np.uint8)[None])
+        memcpy(self.record, &view[0], self.rules.size)
+        self.rules.load_checked(self.record)
         self.findings = NOTHING
+        self._reread()

@@ -1,8 +1,15 @@
 """One record a stream, as plain bytes, no pointers, a fixed size for given rules."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint64_t
 
-from fourrates.kernel.pairs cimport Pairs
+cdef enum:
+    # The result of an event, a warning or things to report, perhaps several.
+    QUIET = 0
+    WARNING = 1
+    DRIFT = 2             # the evidence for a change is enough
+    LOOK = 4              # the look at a drift that is open has reached a decision
+    SHIFT = 8             # the class mix shifted
+    REPORT = DRIFT | LOOK | SHIFT
 
 cdef enum:
     DRIFTED = 1           # flags; the last event was a drift
@@ -54,8 +61,5 @@ cdef class Rules:
     cdef void fetch(self, const char* record, int truth, int pred) noexcept nogil
 
 
-cdef class SingleStream(Pairs):
-    cdef readonly Rules rules
-    cdef object memory, work              # arrays; the record lies in the first, values derived from it in the second
-    cdef char* record
-    cdef char* scratch
+cdef char* aligned(const uint8_t[::1] block) noexcept
+cdef object slice_of(object block, const char* record, Py_ssize_t size)

@@ -1,4 +1,4 @@
-"""A stream's record and its step, with rules that many streams share, a detector with one record, an arena with many.
+"""A stream's record and its step, with rules that many streams share, and an arena of many records.
 
 A record is its head, which is the same for all rules, and a body, which is the rules' own. Every record of one set of rules
 has the same size, and holds numbers only, so it can be copied, saved and sent as it is.
@@ -11,7 +11,6 @@ from libc.string cimport memcpy, memset
 import numpy as np
 
 from fourrates.kernel.memory cimport prefetch
-from fourrates.kernel.pairs cimport DRIFT, LOOK, QUIET, REPORT, SHIFT, Pairs
 
 cdef enum:
     MANY = 6              # events of a stream in a row from which on they are taken together
@@ -88,80 +87,16 @@ cdef class Rules:
                 raise ValueError("flags that contradict each other")
 
 
-cdef char* _aligned(const uint8_t[::1] block) noexcept:
+cdef char* aligned(const uint8_t[::1] block) noexcept:
     """The first place in a block that begins two lines of the cache."""
     return <char*>((<size_t>&block[0] + 2 * LINE - 1) // (2 * LINE) * (2 * LINE))
 
 
-cdef object _slice(object block, const char* record, Py_ssize_t size):
+cdef object slice_of(object block, const char* record, Py_ssize_t size):
     """The part of a block that is a record."""
     cdef const uint8_t[::1] view = block
     cdef Py_ssize_t start = record - <const char*>&view[0]
     return block[start:start + size]
-
-
-cdef class SingleStream(Pairs):
-    """A detector that is rules and one record."""
-
-    def _follow(self, Rules rules):
-        """Begin a stream under these rules."""
-        if self.rules is not None:
-            raise TypeError("this detector is set up already; clone() makes another")
-        self.rules = rules
-        self.memory = np.zeros(rules.size + 2 * LINE, np.uint8)
-        self.record = _aligned(self.memory)
-        self.work = np.zeros(rules.scratch_size + 2 * LINE, np.uint8)
-        self.scratch = _aligned(self.work)
-        self._forget()
-
-    cdef Py_ssize_t scan(self, const uint16_t* truths, const uint16_t* preds, Py_ssize_t size,
-                         int* state) noexcept nogil:
-        cdef Py_ssize_t taken = self.rules.scan(self.record, self.scratch, truths, preds, size, state)
-        cdef Head* head = <Head*>self.record
-        self.events, self.since = events_of(head), since_of(head)
-        return taken
-
-    def _set_rules(self, Rules rules):
-        """Continue with other rules, for records of the same size."""
-        if rules.size != self.rules.size or rules.scratch_size != self.rules.scratch_size:
-            raise ValueError(f"rules for records of {rules.size} bytes, not of {self.rules.size}")
-        self.rules = rules
-        self._reread()
-
-    def _record_view(self):
-        """The record itself, to be changed; `_reread` is called after that."""
-        return _slice(self.memory, self.record, self.rules.size)
-
-    def _reread(self):
-        """The record was changed, so values derived from it are no longer valid."""
-        cdef Head* head = <Head*>self.record
-        memset(self.scratch, 0, self.rules.scratch_size)
-        self.events, self.since = events_of(head), since_of(head)
-        self.drift_detected = head.events & DRIFTED != 0
-        self.warning_detected = head.events & (WARNED | OPEN) == WARNED
-
-    def _forget(self):
-        memset(self.record, 0, self.rules.size)
-        (<Head*>self.record).last = -1
-        self.rules.begin(self.record)
-        self.findings = ()
-        self._reread()
-
-    @property
-    def record_bytes(self):
-        """The record, as it is now."""
-        self._idle()
-        self.rules.load_checked(self.record)  # derived values are no part of it
-        return self.record[:self.rules.size]
-
-    def _set_record(self, record):
-        """Continue from a record; it is checked first."""
-        cdef const uint8_t[::1] view = np.frombuffer(record, np.uint8)
-        self.rules.check(np.frombuffer(record, np.uint8)[None])
-        memcpy(self.record, &view[0], self.rules.size)
-        self.rules.load_checked(self.record)
-        self.findings = ()
-        self._reread()
 
 
 @cython.final
@@ -217,7 +152,7 @@ cdef class Arena:
         while len(self.blocks) < wanted:
             self.blocks.append(np.zeros((self.stride << self.shift) + 2 * LINE, np.uint8))
         for i, block in enumerate(self.blocks):
-            firsts[i] = <size_t>_aligned(block)
+            firsts[i] = <size_t>aligned(block)
         self.firsts, self.block = firsts, <char**>&firsts[0]
 
     def begin(self, const int64_t[::1] keys, const uint8_t[::1] kinds):
@@ -255,7 +190,7 @@ cdef class Arena:
         cdef Py_ssize_t taken
         cdef int state = QUIET
         cdef const uint8_t[::1] scratch = np.empty(self.scratch_size + 2 * LINE, np.uint8)
-        cdef char* memory = _aligned(scratch)
+        cdef char* memory = aligned(scratch)
         if not slots.shape[0] == truths.shape[0] == preds.shape[0] == places.shape[0]:
             raise ValueError("arrays of different sizes")
         if not 0 <= start < end <= slots.shape[0]:
@@ -272,7 +207,7 @@ cdef class Arena:
         """The record of a stream itself, to be changed by whoever takes its events."""
         if not 0 <= slot < self.size:
             raise IndexError(f"slot {slot} of {self.size}")
-        return _slice(self.blocks[slot >> self.shift], self.at(slot), self.rules.size)
+        return slice_of(self.blocks[slot >> self.shift], self.at(slot), self.rules.size)
 
     cdef Py_ssize_t scan(self, const int32_t* slots, const uint16_t* truths, const uint16_t* preds,
                          const uint32_t* places, Py_ssize_t start, Py_ssize_t size, int64_t clock, char* scratch,

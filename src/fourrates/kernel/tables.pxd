@@ -21,6 +21,7 @@ cdef enum:
 
 cdef struct Test:
     # One statistic of one rate and its bounds.
+    Grid grid
     double decay, gain
     int warn, detect          # positions of the levels in the table
     bint down, up             # the sides it watches
@@ -47,9 +48,9 @@ cdef inline bint below(const Grid* grid, int level, int64_t n, int64_t zeros, do
             zeros <= n * <double>grid.far[(level * grid.rows + row) * (grid.steps + 1) + step])
 
 
-cdef inline int classify(const Grid* grid, const Test* test, double statistic, int64_t n, int64_t ones,
-                         int* found) noexcept nogil:
+cdef inline int classify(const Test* test, double statistic, int64_t n, int64_t ones, int* found) noexcept nogil:
     """The place of a statistic, given `ones` among n observations; `found` gets CROSSED if a detection bound is."""
+    cdef const Grid* grid = &test.grid
     cdef int64_t row = row_of(grid, n)
     if test.down and below(grid, test.warn, n, n - ones, statistic, row):
         if below(grid, test.detect, n, n - ones, statistic, row):

@@ -144,7 +144,7 @@ class Segments(Mapping[str | None, Detector]):
             self.bank = self.bank.with_budget(arl)
         for number, old in enumerate(self.detectors):
             changed = FourRates(**old.parameters | {"arl": arl, "warn": None})
-            changed.restore(old.record_bytes)  # type: ignore[attr-defined]
+            changed.restore(old.record_bytes)
             self.detectors[number] = changed
 
     def take(self, batch: Batch, groups: Groups) -> dict[int, list[Finding]]:
