@@ -187,8 +187,7 @@ class FourRates(RecordDetector):
             raise ValueError(f"sides {sides!r} and learning, which decides that falls are alarms, rises are not")
         self._names = rate_names(self._labels.values)
         self._watched()
-        if self.strata > 1:
-            self._stratify()
+        self.stratified = self.strata > 1
         self._follow(self._made_rules())
 
     def _check_sampled(self) -> None:

@@ -40,6 +40,7 @@ CONFIRMED: Condition = "confirmed"
 RECOVERING: Condition = "recovering"
 CONDITIONS = {NUMBERS[name.upper()]: name for name in (NORMAL, UNCONFIRMED, CONFIRMED, RECOVERING)}
 ALONE = NUMBERS["ALONE"]
+EVIDENCE = "total", "evidence", "age"  # of the lanes of a part of a record
 FOUND = 0.5  # of a look's weights follow the alarm's evidence, the rest the usual weights
 AWAY = 0.3  # of its move; a rate nearer to normal than this counts as back
 WIDER = 1.4  # an interval that is quoted when a look decides is of observations whose number it chose
@@ -101,9 +102,7 @@ class Life:
         record = self._record
         observed = int((record["recall"]["last"] == np.uint32(int(record["shared"]["taken"]) % 2**32)).argmax())
         decision = self._rules.decision(self._memory, observed) if state & LOOK else NUMBERS["NONE"]
-        shifts: list[Finding] = []
-        if state & SHIFT:
-            shifts.append(read_shift(self._rules, record))
+        shifts = [read_shift(self._rules, record)] if state & SHIFT else []
         findings: list[Finding] = []
         if state & DRIFT:
             alarm = read_alarm(self._rules, record, self._memory)
@@ -114,7 +113,7 @@ class Life:
             self._restart_mix()
         if decision != NUMBERS["NONE"]:
             findings += self._decided(observed, decision)
-        return findings + shifts
+        return [*findings, *shifts]
 
     # An alarm -------------------------------------------------------------------------------------------------
 
@@ -153,8 +152,9 @@ class Life:
             return "alarm, further away" if away * (change.after.value - level) > 0 else "alarm, away again"
         if self._rules.learning and change.way > 0:
             return "alarm, improved"
-        given = float(look["given"][c])
-        history = given + (0.0 if self._keeps_reference(c) else level_of(self._record, c)[0] - change.n)
+        history = given = float(look["given"][c])
+        if not self._rules.keeps_reference(self._record, c):
+            history += level_of(self._record, c)[0] - change.n
         unknown = history < LEAST_HISTORY or (alarm.started == 0 and not given)
         return "alarm, normal unknown" if unknown or not self._rules.hold else "alarm"
 
@@ -169,7 +169,7 @@ class Life:
             look["settled"][c] = 1
         elif condition == UNCONFIRMED:
             self._keep_proof(c)
-            if happening == "alarm":
+            if happening == "alarm" and not self._rules.keeps_reference(self._record, c):
                 self._freeze_normal(change)
             self._set_level(c, 0, 0)
             look["expected"][c] = 0.0
@@ -182,16 +182,11 @@ class Life:
 
     def _freeze_normal(self, change: Moved) -> None:
         """Keep the observations up to the start as normal."""
-        if self._keeps_reference(change.cls):
-            return
         look = self._record["look"]
         known, right = map(round, level_of(self._record, change.cls))
         n = min(max(round(known - change.n), 0), known)
         ones = min(max(round(right - change.right), 0, n - (known - right)), n, right)
         look["normal_n"][change.cls], look["normal_ones"][change.cls] = n, ones
-
-    def _keeps_reference(self, c: int) -> bool:
-        return self._rules.keeps_reference(self._record, c)
 
     def _look_at_drift(self, c: int, alarm: Alarm | None) -> None:
         """Look at a recall that moved by the lanes of its alarm, or alone if it moved further."""
@@ -327,11 +322,8 @@ class Life:
     def _back_to_normal(self, c: int) -> None:
         """Resume from the old normal, without the observations since the alarm."""
         recall, look, recent = self._record["recall"], self._record["look"], self._record["recent"][c]
-        n, ones = (
-            int(recall["n"][c]),
-            int(recall["ones"][c]),
-        )  # the latest from now on; older ones do not show the rate now
-        kept = min(n, RECENT)
+        n, ones = int(recall["n"][c]), int(recall["ones"][c])
+        kept = min(n, RECENT)  # the latest from now on; older ones do not show the rate now
         recent["n"] = recent["ones"] = 0
         recent["last_n"], recent["last_ones"] = kept, round(ones * kept / max(n, 1))
         if self._rules.sampled:
@@ -368,12 +360,9 @@ class Life:
             return
         record["head"]["events"] &= ~np.uint64(OPEN)
         record["look"]["opened"] = 0
-        record["confusion"][:], record["change"][:] = 0, 0
-        record["episode"] = 0
-        if "joint" in record.dtype.names:
-            record["joint"]["shares"][:] = 0
-        if self._rules.watch_confusions:
-            record["swap"] = 0
+        for name in {"confusion", "change", "episode", "swap"} & {*record.dtype.names}:
+            record[name] = 0
+        self._zero("joint", "shares")
 
     # A person decides -----------------------------------------------------------------------------------------
 
@@ -412,7 +401,7 @@ class Life:
     def _restart_evidence(self, latest: bool = True) -> None:
         """Clear the evidence and the counts since the alarm; rates stay known under "hold", dispersion always."""
         record = self._record
-        recall, shared, look = record["recall"], record["shared"], record["look"]
+        recall, look = record["recall"], record["look"]
         record["head"]["since"] = 0
         record["head"]["events"] &= ~np.uint64(WARNED)
         record["counts"][:] = 0
@@ -425,7 +414,7 @@ class Life:
         self._clear(recall)
         recall["last"] = 0
         look["back"] = look["back_age"] = 0.0
-        shared["taken"], shared["own"], shared["residual"] = 0, 0.0, 0.0
+        self._zero("shared", "taken", "own", "residual")
         self._clear_shared()
         self._clear_confusions()
         if not self._rules.hold:
@@ -437,17 +426,17 @@ class Life:
 
     def _clear(self, recall: Any) -> None:
         """Clear the evidence that these recalls moved; their bases are updated next."""
-        recall[["next_refresh_n", "total", "row", "evidence", "age", "seen", "right"]] = 0
+        recall[["next_refresh_n", "row", "seen", "right", *EVIDENCE]] = 0
 
     def _clear_shared(self) -> None:
-        """Clear the evidence that several recalls moved."""
-        self._records["shared"][["total", "evidence", "age"]] = 0
-        self._clear_joint()
+        """Clear the evidence that several recalls moved, with a class-mix shift or without."""
+        self._zero("shared", *EVIDENCE)
+        self._zero("joint", *EVIDENCE)
 
-    def _clear_joint(self) -> None:
-        """Clear the evidence that they moved in a class-mix shift."""
-        if self._rules.watch_joint:
-            self._records["joint"][["total", "evidence", "age"]] = 0
+    def _zero(self, part: str, *fields: str) -> None:
+        """Set these fields to 0, in a part of the record that there may not be."""
+        if part in self._records.dtype.names:
+            self._records[part][[*fields]] = 0
 
     def _clear_confusions(self) -> None:
         """Clear the evidence that a class is predicted as another more often."""
@@ -467,6 +456,5 @@ class Life:
 
     def _restart_mix(self) -> None:
         """Restart the class mix; dispersion is kept."""
-        if self._rules.watch_mix:
-            self._records["mix"][["n", "ones", "next_refresh_n", "total", "evidence", "age"]] = 0
-            self._clear_joint()
+        self._zero("mix", "n", "ones", "next_refresh_n", *EVIDENCE)
+        self._zero("joint", *EVIDENCE)

@@ -12,15 +12,6 @@ cdef extern from "lanes.h":
     float fourrates_observe(float* evidence, float* age, float* seen, float* right, const float* weight,
                             const float* ratio, float gap, float one) noexcept nogil
     void fourrates_bound(const float* evidence, float* product, float most) noexcept nogil
-    float fourrates_sum(const float* lane) noexcept nogil
-
-cdef inline int largest(const float* evidence, int first, int lanes) noexcept nogil:
-    cdef int j, found = first
-    for j in range(first, first + lanes):
-        if evidence[j] > evidence[found]:
-            found = j
-    return found
-
 
 cdef inline float sum_lanes(const float* evidence, int first, int lanes) noexcept nogil:
     cdef int j

@@ -19,7 +19,7 @@ cdef class Pairs:
     cdef readonly bint warning_detected
     cdef public tuple findings          # of the last call, in order
     cdef unsigned long owner            # the thread that is using it, or 0
-    cdef bint stratified                # whether events need a stratum
+    cdef public bint stratified         # whether events need a stratum
 
     cdef Py_ssize_t scan(self, const uint16_t* truths, const uint16_t* preds, Py_ssize_t size,
                          int* state) noexcept nogil

@@ -141,10 +141,6 @@ cdef class Pairs:
         self.findings = NOTHING
         self._reread()
 
-    def _stratify(self):
-        """From now on events need a stratum."""
-        self.stratified = True
-
     def _set_rules(self, Rules rules):
         """Continue with other rules, for records of the same size."""
         if rules.size != self.rules.size or rules.scratch_size != self.rules.scratch_size:

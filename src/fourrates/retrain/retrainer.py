@@ -146,7 +146,7 @@ class Retrainer(Loop):
 
     def _renew(self) -> None:
         """Train the next model if it is time."""
-        if self._due is None or self.events < self._due or not self._window.has_two_classes:
+        if self._due is None or self.events < self._due or np.count_nonzero(self._window.counts) < 2:
             return
         window = range(max(self._window.start, self.events - self.max_examples), self.events)
         try:

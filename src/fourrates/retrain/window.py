@@ -27,11 +27,6 @@ class Window:
         """Their positions in the stream."""
         return range(self.start, self.start + self._size)
 
-    @property
-    def has_two_classes(self) -> bool:
-        """Whether there are examples of at least two classes."""
-        return int(np.count_nonzero(self.counts)) > 1
-
     def add(self, rows: Any, truths: Codes) -> None:
         """Append the next examples of the stream; those kept are copied."""
         self.forget_before(self.start + self._size + truths.size - self._most)
