@@ -8,15 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fourrates.kernel.evidence import NUMBERS, EvidenceRules
+from fourrates.kernel.evidence import NUMBERS, PARTS, EvidenceRules
 from fourrates.kernel.record import NUMBERS as HEAD_NUMBERS
 
-LANES, SIZES, STEPS, BLOCKS, LEVELS, UNITS, SMALLEST, PERIOD, RECENT, ODDS, ALONE, RECOVERING = (
-    NUMBERS[name]
-    for name in (
-        *("LANES", "SIZES", "STEPS", "BLOCKS", "LEVELS", "UNITS", "SMALLEST", "PERIOD", "RECENT", "ODDS", "ALONE"),
-        "RECOVERING",
-    )
+SIZES, BLOCKS, LEVELS, UNITS, SMALLEST, PERIOD, RECENT, ODDS, ALONE, RECOVERING, USUAL = map(
+    NUMBERS.__getitem__,
+    ["SIZES", "BLOCKS", "LEVELS", "UNITS", "SMALLEST", "PERIOD", "RECENT", "ODDS", "ALONE", "RECOVERING", "USUAL"],
 )
 FLAGS, OPEN = HEAD_NUMBERS["FLAGS"], HEAD_NUMBERS["OPEN"]
 NOTHING = 1e-37  # about the smallest float of four bytes; below, rounding loses evidence before its age
@@ -208,7 +205,7 @@ class CheckedRules(EvidenceRules):
         stray = ~((n >= 0) & (n < 1e15) & (given >= 0) & (given < 1e15) & (volume >= 0) & (volume < 1e15)) | ~(
             np.abs(sample["odds"]) <= self.strata // 2
         )
-        stray |= sample["known"] > NUMBERS["USUAL"]
+        stray |= sample["known"] > USUAL
         for part in ("", "recent_", "last_"):
             right, most = sample[part + "ones"], sample[part + "n"] * 1.001 + 1e-3
             stray |= ~((right >= 0) & (right <= most) & (most < 1e15))
@@ -300,50 +297,19 @@ def _are_shares(shares: Any) -> Any:
     return (lower >= 0) & (lower <= value) & (value <= upper) & (upper <= 1) & (n >= 0) & (n < 1e15)
 
 
-# The parts of a record, field by field as in the kernel, with a type, the names that have it, and how many of each.
-LAYOUT = {
-    "head": "i8 key last; u8 events since",
-    "recent": "u2 n ones last_n last_ones",
-    "dispersion": "f4 squares*BLOCKS; i2 first*LEVELS; u1 pairs*BLOCKS",
-    "recall": "i8 n ones; f4 base next_refresh_n total; u4 last; i1 moved; u1 row; u2 phase;"
-    "f4 power*SIZES shared_power*SIZES evidence*LANES age*LANES seen*LANES right*LANES block offset;"
-    "dispersion dispersion",
-    "shared": "i8 taken; f8 own proof; f4 total residual block variance evidence*LANES age*LANES;dispersion dispersion",
-    "mix": "i8 n ones; f4 base next_refresh_n total power evidence*LANES age*LANES;dispersion dispersion; u1 block",
-    "joint": "f8 total; f4 evidence*LANES age*LANES shares*2*4",
-    "look": "f4 given ones back back_age; i8 normal_n normal_ones; f8 expected; u4 away_n away_ones returned;"
-    "u1 condition direction settled; i1 opened; f4 weight*SIZES",
-    "episode": "i8 at; u4 since started first last; f4 evidence known mixed*2*3",
-    "sample": "f8 n ones volume; f4 recent_n recent_ones last_n last_ones given odds; u2 known",
-    "spread": "f4 begun block first*LEVELS",
-    "stratum": "u4 n ones; f4 base next_refresh_n",
-    "cell": "u4 hits last began began_n began_hits; f4 base evidence*STEPS; u4 pair_n pair_m; f4 pair*STEPS",
-    "swap": "u2 truth pred; u4 spare; f4 shares*2*4",
-}
-
-
-def _part(name: str) -> np.dtype[Any]:
-    fields: list[Any] = []
-    for kind, *names in (line.split() for line in LAYOUT[name].split(";")):
-        for field, *sizes in (word.split("*") for word in names):
-            shape = tuple(NUMBERS[size] if size in NUMBERS else int(size) for size in sizes)
-            fields.append((field, _part(kind) if kind in LAYOUT else kind, shape))
-    return np.dtype(fields, align=True)
-
-
 @lru_cache(maxsize=64)
 def _dtype(classes: int, watch_mix: bool, watch_joint: bool, strata: int, watch_confusions: bool) -> np.dtype[Any]:
     """The layout of a record, cached for every drift and every state that is read."""
     matrix = classes, classes
-    fields: list[Any] = [("head", _part("head")), ("counts", "i8", matrix), ("recent", _part("recent"), 2 * classes)]
-    fields += [("recall", _part("recall"), classes), ("shared", _part("shared"))]
-    fields += [(name, _part(name)) for name, watched in (("mix", watch_mix), ("joint", watch_joint)) if watched]
-    fields += [("look", _part("look"), classes), ("episode", _part("episode"))]
+    fields: list[Any] = [("head", PARTS["head"]), ("counts", "i8", matrix), ("recent", PARTS["recent"], 2 * classes)]
+    fields += [("recall", PARTS["recall"], classes), ("shared", PARTS["shared"])]
+    fields += [(name, PARTS[name]) for name, watched in (("mix", watch_mix), ("joint", watch_joint)) if watched]
+    fields += [("look", PARTS["look"], classes), ("episode", PARTS["episode"])]
     fields += [("confusion", "i8", matrix), ("change", "f4", (classes, 2, 4))]
     if not strata:
-        fields += [("sample", _part("sample"), classes), ("spread", _part("spread"), classes + 1)]
+        fields += [("sample", PARTS["sample"], classes), ("spread", PARTS["spread"], classes + 1)]
     if strata > 1:
-        fields.append(("stratum", _part("stratum"), (classes, strata)))
+        fields.append(("stratum", PARTS["stratum"], (classes, strata)))
     if watch_confusions:
-        fields += [("cell", _part("cell"), matrix), ("swap", _part("swap"))]
+        fields += [("cell", PARTS["cell"], matrix), ("swap", PARTS["swap"])]
     return np.dtype(fields, align=True)

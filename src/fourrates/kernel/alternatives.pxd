@@ -1,6 +1,7 @@
 """The alternatives, the evidence for each of them, and the power of their ratios."""
 
 from libc.stdint cimport int64_t
+from libc.string cimport memset
 
 from fourrates.kernel.dispersion cimport BLOCKS, Tempering, size_of
 from fourrates.kernel.lanes cimport LANES, SIZES, fourrates_raise, fourrates_ratios
@@ -19,11 +20,6 @@ cdef struct Row:
     Alternatives[2] shared   # by class, for two; for more they are the same
 
 
-cdef struct Lanes:
-    float[LANES] evidence   # weighted, summed over all moments at which the change may have begun
-    float[LANES] age        # times the events since
-
-
 cdef struct Ratios:
     # The alternatives of a recall, derived from a record by scan, and the ratios of its own lanes and of the shared
     # ones, for wrong and right. For the mix, its ratios alone and in a joint change, for class 0 and 1.
@@ -36,6 +32,11 @@ cdef struct Ratios:
     float tolerance         # how far from its base a recall may be; changes are looked for beyond
     float[2][LANES] own
     float[2][LANES] shared
+
+
+cdef inline void clear_lanes(float* evidence, float* age) noexcept nogil:
+    memset(evidence, 0, LANES * sizeof(float))
+    memset(age, 0, LANES * sizeof(float))
 
 
 cdef inline void temper(float* power, const Tempering* tempering, const float* dispersion, const Alternatives* alternatives,

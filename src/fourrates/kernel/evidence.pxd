@@ -4,7 +4,7 @@ from libc.math cimport exp, log
 from libc.stdint cimport int8_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memset
 
-from fourrates.kernel.alternatives cimport Alternatives, Lanes, Ratios, Row, find_ratios, least_of
+from fourrates.kernel.alternatives cimport Alternatives, Ratios, Row, clear_lanes, find_ratios, least_of
 from fourrates.kernel.confusions cimport Confusing
 from fourrates.kernel.dispersion cimport (
     BLOCKS, PERIOD, SMALLEST, UNITS, Dispersion, Tempering, close_block, quarters,
@@ -62,7 +62,8 @@ cdef struct Recall:
     uint16_t phase          # observations in the present pair of the largest blocks; a restart does not cut it
     float[SIZES] power      # of its own ratios, by the size of the change: 1 over a dispersion,
     float[SIZES] shared_power   # and of the shared ones
-    Lanes lanes
+    float[LANES] evidence   # of each lane, weighted, summed over all moments at which the change may have begun,
+    float[LANES] age        # and times the events since
     float[LANES] seen       # evidence times observations since the change began,
     float[LANES] right      # and right ones
     float block             # right ones in the present block of 8; with strata those beyond expectation
@@ -107,7 +108,7 @@ cdef inline double weighted(const Look* look, const double* support) noexcept no
 cdef inline void clear(Recall* recall) noexcept nogil:
     """There is no evidence that it moved."""
     recall.total = 0.0
-    memset(&recall.lanes, 0, sizeof(Lanes))
+    clear_lanes(recall.evidence, recall.age)
     memset(recall.seen, 0, sizeof(recall.seen))
     memset(recall.right, 0, sizeof(recall.right))
 
@@ -163,7 +164,8 @@ cdef struct Shared:
     float residual          # right ones in the present block of 8, less those expected of their classes,
     float block             # and their variance; and that of an event, on average over the latest blocks
     float variance
-    Lanes lanes
+    float[LANES] evidence   # of each lane, weighted, summed over all moments at which the change may have begun,
+    float[LANES] age        # and times the events since
     Dispersion dispersion
 
 
@@ -209,7 +211,7 @@ cdef inline void note_blocks(Recall* recall, Shared* shared, const Stratum* own,
 
 cdef inline void bound(Recall* recall, float events, Shared* shared) noexcept nogil:
     """Evidence is no older than the events since the restart, and no more was seen since the change than observed."""
-    fourrates_bound(recall.lanes.evidence, recall.lanes.age, events)
-    fourrates_bound(recall.lanes.evidence, recall.seen, <float>recall.n)
+    fourrates_bound(recall.evidence, recall.age, events)
+    fourrates_bound(recall.evidence, recall.seen, <float>recall.n)
     fourrates_bound(recall.seen, recall.right, 1.0)
-    fourrates_bound(shared.lanes.evidence, shared.lanes.age, <float>shared.taken)
+    fourrates_bound(shared.evidence, shared.age, <float>shared.taken)

@@ -6,6 +6,7 @@ import numpy.typing as npt
 from fourrates.kernel.record import Bytes, Rules
 
 NUMBERS: dict[str, int]
+PARTS: np.dtype[Any]
 
 class EvidenceRules(Rules):
     def __init__(self, classes: int, settings: dict[str, Any]) -> None: ...

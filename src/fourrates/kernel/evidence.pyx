@@ -19,7 +19,7 @@ from libc.string cimport memset
 
 import numpy as np
 
-from fourrates.kernel.alternatives cimport Alternatives, Lanes, Ratios, Row, least_of, temper
+from fourrates.kernel.alternatives cimport Alternatives, Ratios, Row, clear_lanes, least_of, temper
 from fourrates.kernel.confusions cimport STEPS, Confusion, Swap, confuse, weigh
 from fourrates.kernel.dispersion cimport BLOCKS, LEVELS, PERIOD, SMALLEST, UNITS, Dispersion, dispersions
 from fourrates.kernel.lanes cimport (
@@ -45,6 +45,27 @@ NUMBERS = {  # for those who read records in Python
     "NONE": NONE, "CONFIRM": CONFIRM, "WITHDRAW": WITHDRAW, "WITHDRAW_ALL": WITHDRAW_ALL, "RETURN": RETURN,
     "RECOVER": RECOVER, "IMPROVE": IMPROVE, "STAY": STAY,
 }
+
+
+cdef struct Parts:
+    # The parts of a record, for their layout.
+    Head head
+    Recent recent
+    Recall recall
+    Shared shared
+    Mix mix
+    Joint joint
+    Look look
+    Episode episode
+    Sample sample
+    Spread spread
+    Stratum stratum
+    Confusion cell
+    Swap swap
+
+
+cdef Parts no_parts
+PARTS = np.asarray(<Parts[:1]>&no_parts).dtype
 
 
 cdef class EvidenceRules(Rules):
@@ -242,16 +263,16 @@ cdef class EvidenceRules(Rules):
         for c in range(self.classes):
             recall = self.recall(at, c)
             for d in range(2):
-                evidence = sum_lanes(recall.lanes.evidence, d * SIZES, SIZES)
+                evidence = sum_lanes(recall.evidence, d * SIZES, SIZES)
                 if evidence > most:
                     most, owner, first, lanes = evidence, c, d * SIZES, SIZES
         for d in range(self.directions):
-            evidence = sum_lanes(shared.lanes.evidence, d * width, width)
+            evidence = sum_lanes(shared.evidence, d * width, width)
             if evidence > most:
                 most, owner, first, lanes = evidence, -1, d * width, width
         if self.watch_joint:
             mix_way = joint_way(self.joint_of(at), &most)
-            naming = most > self.naming_factor * self.joint.weight[0] * sum_lanes(shared.lanes.evidence, 0, width)
+            naming = most > self.naming_factor * self.joint.weight[0] * sum_lanes(shared.evidence, 0, width)
             if mix_way:
                 owner, first, lanes = -1, 0, width
         if owner >= 0:
@@ -274,7 +295,7 @@ cdef class EvidenceRules(Rules):
         cdef Shared* shared = <Shared*>(record + self.common)
         cdef int own = self.lanes_of(c, first)
         cdef float expected = sum_lanes(self.row(record, c).own.weight, own, SIZES) * shared.taken
-        if sum_lanes(recall.lanes.evidence, own, SIZES) <= self.naming_factor * expected:
+        if sum_lanes(recall.evidence, own, SIZES) <= self.naming_factor * expected:
             return 0
         return -1 if own == 0 else 1
 
@@ -413,7 +434,7 @@ cdef class EvidenceRules(Rules):
         for c in range(self.classes):
             if not constant(self.recall(record, c), self.look(record, c)):
                 return
-        memset(&shared.lanes, 0, sizeof(Lanes))
+        clear_lanes(shared.evidence, shared.age)
         shared.total = 0.0
         forget_joint(self.joint_of(record))
 
@@ -470,9 +491,9 @@ cdef class EvidenceRules(Rules):
             sample.volume += min(self.odds[ODDS - 1 - stratum if pred else stratum], <float>1.0)
         shared.own -= recall.total
         if self.watched[truth]:
-            recall.total = fourrates_observe(recall.lanes.evidence, recall.lanes.age, recall.seen, recall.right,
+            recall.total = fourrates_observe(recall.evidence, recall.age, recall.seen, recall.right,
                                              ratios.alone.weight, ratios.own[right], gap, <float>right)
-        shared.total = fourrates_advance(shared.lanes.evidence, shared.lanes.age, ratios.together.weight,
+        shared.total = fourrates_advance(shared.evidence, shared.age, ratios.together.weight,
                                          ratios.shared[right], 1.0)
         if ratios.fading:
             bound(recall, <float>shared.taken, shared)
@@ -663,7 +684,7 @@ cdef class EvidenceRules(Rules):
             ratios.valid = 1
         if self.watch_joint:
             take_joint(self.joint_of(record), joint, together, ratios.shared[positive], recalls)
-        mix.total = fourrates_advance(mix.lanes.evidence, mix.lanes.age, self.mix.weight, ratios.own[positive], 1.0)
+        mix.total = fourrates_advance(mix.evidence, mix.age, self.mix.weight, ratios.own[positive], 1.0)
         count_mix(mix, positive, &self.tempering if self.estimate else NULL, <int64_t>((<Head*>record).events >> FLAGS))
         return mix.total >= self.mix_threshold
 

@@ -2,9 +2,8 @@
 
 from libc.math cimport exp
 from libc.stdint cimport int64_t, uint8_t
-from libc.string cimport memset
 
-from fourrates.kernel.alternatives cimport Alternatives, Lanes, Ratios
+from fourrates.kernel.alternatives cimport Alternatives, Ratios, clear_lanes
 from fourrates.kernel.dispersion cimport BLOCKS, SMALLEST, UNITS, Dispersion, Tempering, close_block
 from fourrates.kernel.lanes cimport (
     LANES, SIZES, fourrates_advance, fourrates_bound, fourrates_raise, fourrates_ratios, sum_lanes,
@@ -16,7 +15,8 @@ cdef struct Mix:
     int64_t n, ones
     float base, next_refresh_n, total
     float power             # 1 over the dispersion of blocks of all sizes
-    Lanes lanes
+    float[LANES] evidence   # of each lane, weighted, summed over all moments at which the change may have begun,
+    float[LANES] age        # and times the events since
     Dispersion dispersion
     uint8_t block           # positives in the present block of 8
 
@@ -25,7 +25,8 @@ cdef struct Joint:
     # The mix shifted, down in the first half of the lanes and up in the second, and the recalls moved as in the shared
     # lanes at the same place of a half. It follows the mix in the records of rules that look for it.
     double total
-    Lanes lanes
+    float[LANES] evidence   # of each lane, weighted, summed over all moments at which the change may have begun,
+    float[LANES] age        # and times the events since
     float[2][4] shares      # of positives before and after, as the open drift reported them; of 0 events if it did not
 
 
@@ -81,12 +82,12 @@ cdef inline void take_joint(Joint* found, const Alternatives* joint, const Alter
     for j in range(LANES):
         weight[j] = joint.weight[j] * together.weight[j % SIZES]
         ratio[j] = mixed[j] * recalls[j % SIZES]
-    found.total = fourrates_advance(found.lanes.evidence, found.lanes.age, weight, ratio, 1.0)
+    found.total = fourrates_advance(found.evidence, found.age, weight, ratio, 1.0)
 
 
 cdef inline int joint_way(const Joint* joint, float* most) noexcept nogil:
     """Which way the mix shifted with the recalls, if that has more than the most evidence so far: -1, 1, or 0 if not."""
-    cdef float down = sum_lanes(joint.lanes.evidence, 0, SIZES), up = sum_lanes(joint.lanes.evidence, SIZES, SIZES)
+    cdef float down = sum_lanes(joint.evidence, 0, SIZES), up = sum_lanes(joint.evidence, SIZES, SIZES)
     if max(down, up) <= most[0]:
         return 0
     most[0] = max(down, up)
@@ -97,11 +98,11 @@ cdef inline void forget_joint(Joint* joint) noexcept nogil:
     """No evidence."""
     if joint != NULL:
         joint.total = 0.0
-        memset(&joint.lanes, 0, sizeof(Lanes))
+        clear_lanes(joint.evidence, joint.age)
 
 
 cdef inline void bound_mix(Mix* mix, Joint* joint) noexcept nogil:
     """Evidence is no older than the share."""
-    fourrates_bound(mix.lanes.evidence, mix.lanes.age, <float>mix.n)
+    fourrates_bound(mix.evidence, mix.age, <float>mix.n)
     if joint != NULL:
-        fourrates_bound(joint.lanes.evidence, joint.lanes.age, <float>mix.n)
+        fourrates_bound(joint.evidence, joint.age, <float>mix.n)
