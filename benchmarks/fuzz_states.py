@@ -167,7 +167,7 @@ def use(detector: Any) -> None:
 
 def records(random: np.random.Generator) -> Iterator[tuple[bytes, Callable[[bytes], Any]]]:
     """Records that a detector of known settings is to go on from."""
-    kinds = [(detector, detector.clone(), detector._dump()) for detector in fed()]
+    kinds = [(detector, detector.clone(), detector.record_bytes) for detector in fed()]
     while True:
         _, other, record = kinds[int(random.integers(len(kinds)))]
 

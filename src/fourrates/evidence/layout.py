@@ -26,10 +26,11 @@ class CheckedRules(EvidenceRules):
     def __init__(self, classes: int, settings: dict[str, Any]) -> None:
         super().__init__(classes, settings)
         self.prior, self.lag, self.given_lag = (settings[name] for name in ("prior", "lag", "given_lag"))
+        self.hold: bool = settings["hold"]
         self.most = max(self.threshold, self.mix_threshold)
-        table = settings["alternatives"]
-        self.rows = len(table)
+        self.table = table = settings["alternatives"]
         self.mix_steps = np.array(settings["mix"], np.float32)[:, 0]  # of the log-odds of the positive class, by lane
+        self.joint_weights = np.array(settings["joint"], np.float32)[:, 1]  # over those of the shared lanes
         mix, joint = (np.array([weight for _, weight in settings[name]]) > 0 for name in ("mix", "joint"))
         recall, shared = ((table[:, :, i, 2] > 0).any((0, 1)) for i in range(2))
         self.watched = recall, shared, mix, np.tile(shared[:SIZES], 2) & joint  # lanes that ever have a weight
@@ -96,7 +97,7 @@ class CheckedRules(EvidenceRules):
             raise ValueError("an observation after the last event")
         if (np.abs(recall["moved"].astype(np.int64)) > (1 if self.hold else 0)).any():
             raise ValueError("a recall that moved neither up nor down")
-        if (recall["row"] >= self.rows).any():
+        if (recall["row"] >= len(self.table)).any():
             raise ValueError("a rate that is in no row")
         self._check_blocks(ones, events[:, 0])
         self._check_reference(ones["look"]["given"], ones["look"]["ones"])

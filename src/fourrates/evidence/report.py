@@ -16,12 +16,12 @@ import numpy as np
 from fourrates.evidence import onset
 from fourrates.evidence.alternatives import SIZES
 from fourrates.evidence.precision import Mixed, moved
-from fourrates.evidence.rules import FourRatesRules
+from fourrates.evidence.rules import NAMING, FourRatesRules
 from fourrates.findings import ConfusionChange, Direction, Drift, RateChange, Share, Shift
 from fourrates.kernel.evidence import NUMBERS
 from fourrates.record import FLAGS
 
-STEPS = NUMBERS["STEPS"]
+STEPS, LANES = NUMBERS["STEPS"], NUMBERS["LANES"]
 MIX_ERRORS = 3.0  # standard errors from which the class mix counts as moved with the recalls
 ALSO = 2.1  # standard errors from which another recall is named too; more if there are many
 FEWEST = 8  # observations of such a recall since it moved, and before
@@ -29,7 +29,7 @@ FURTHEST = 2**32 - 1  # events before an alarm, as an episode has them
 
 
 class Verdict(NamedTuple):
-    """The hypothesis with most of the evidence, as `EvidenceRules.judge` gives it."""
+    """The hypothesis with most of the evidence."""
 
     owner: int  # the class whose lanes have it, or -1 for those of several
     first: int  # of these lanes,
@@ -79,9 +79,40 @@ def events_of(record: Any) -> int:
     return int(record["head"]["events"]) >> FLAGS
 
 
+def judge(rules: FourRatesRules, record: Any) -> Verdict:
+    """The hypothesis of a record that explains its events best."""
+    recall, shared, classes = record["recall"], record["shared"], len(record["recall"])
+    own = recall["evidence"].reshape(classes, 2, SIZES).sum(2)  # single precision, as in the kernel
+    together = shared["evidence"].reshape(rules.directions, -1).sum(1)
+    most, width, mix_way, named = max(own.max(), together.max()), LANES // rules.directions, 0, False
+    c, up = divmod(int(own.argmax()), 2)
+    first = int(together.argmax()) * width
+    if rules.watch_joint:
+        down_up = record["joint"]["evidence"].reshape(2, SIZES).sum(1)
+        if down_up.max() > most:
+            most, mix_way, first = down_up.max(), -1 if down_up[0] > down_up[1] else 1, 0
+        named = bool(most > np.float32(NAMING) * rules.joint_weights[0] * together[0])
+    if not mix_way and most == own.max():
+        return Verdict(c, up * SIZES, SIZES, [(c, 1 if up else -1)], 0, named)
+    ups = [int(rules.table[0, 0, 1 + (c if classes == 2 else 0), 0, first] > 0) for c in range(classes)]
+    usual = [_row(rules, record, c)[0, 2].reshape(2, SIZES).sum(1)[up] for c, up in enumerate(ups)]
+    least = np.float32(NAMING) * (np.array(usual) * np.float32(shared["taken"]))
+    ways = [(c, 1 if up else -1) for c, up in enumerate(ups)]
+    supported = [(c, way) for c, way in ways if own[c, ups[c]] > least[c]]  # by its own events
+    return Verdict(-1, first, width, supported or ways, mix_way, named)
+
+
+def _row(rules: FourRatesRules, record: Any, c: int) -> Any:
+    """The alternatives of a recall at its last refresh, by its base and by how much was known of it."""
+    recall, given = record["recall"][c], (record["sample"] if rules.sampled else record["look"])["given"][c]
+    known = recall["next_refresh_n"] if recall["moved"] else recall["next_refresh_n"] + given
+    octave = int(np.frexp(known)[1]) - 1
+    return rules.table[recall["row"], min(max(octave, 0), rules.table.shape[1] - 1)]
+
+
 def read_alarm(rules: FourRatesRules, record: Any, memory: Any) -> Alarm:
     """The finding of a record with enough evidence."""
-    verdict, confusion, began = Verdict(*rules.judge(memory)), None, None
+    verdict, confusion, began = judge(rules, record), None, None
     total = float(rules.evidence(record.tobytes())[0])
     if rules.watch_confusions:
         cells = rules.confused(memory, np.flatnonzero(record["recall"]["moved"] == 0).tolist())
@@ -140,7 +171,7 @@ def _confused(
     n = int(record["cell"][c, c]["hits"])
     return (
         verdict,
-        (c, d) if fell[c][0] and found[c, d] > rules.naming_factor * STEPS * rules.confusion_weight * n else None,
+        (c, d) if fell[c][0] and found[c, d] > NAMING * STEPS * rules.confusion_weight * n else None,
         None,
     )
 

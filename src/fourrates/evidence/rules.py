@@ -104,7 +104,6 @@ def evidence_rules(
     return FourRatesRules(
         classes,
         {
-            "arl": arl,
             "warn": MARGIN * warn,
             "threshold": threshold / (1 - MIX_SHARE) if mix == "alarm" else threshold,
             "mix_threshold": threshold / MIX_SHARE if mix == "alarm" else threshold,
@@ -118,7 +117,6 @@ def evidence_rules(
             "recover": RECOVER,
             "distrust": DISTRUST,
             "least_known": LEAST_KNOWN,
-            "naming_factor": NAMING,
             "directions": 4 if classes == 2 else 2,
             "lag": lag,
             "given_lag": GIVEN_LAG,

@@ -10,8 +10,6 @@ PARTS: np.dtype[Any]
 
 class EvidenceRules(Rules):
     def __init__(self, classes: int, settings: dict[str, Any]) -> None: ...
-    arl: float
-    warn: float
     threshold: float
     mix_threshold: float
     back_threshold: float
@@ -19,14 +17,12 @@ class EvidenceRules(Rules):
     withdraw: float
     recover: float
     least_known: float
-    hold: bool
     watch_mix: bool
     watch_joint: bool
     estimate: bool
     directions: int
     strata: int
     sampled: bool
-    def judge(self, record: Bytes) -> tuple[int, int, int, list[tuple[int, int]], int, bool]: ...
     def look_weights(
         self, record: Bytes, c: int, way: int, direction: int, least: float = 0.0
     ) -> npt.NDArray[np.float32]: ...
@@ -34,6 +30,5 @@ class EvidenceRules(Rules):
     def support(self, record: Bytes, c: int) -> tuple[float, float]: ...
     watch_confusions: bool
     confusion_weight: float
-    naming_factor: float
     def confused(self, record: Bytes, classes: list[int]) -> npt.NDArray[np.float64]: ...
     def returning(self, record: Bytes, c: int) -> float: ...

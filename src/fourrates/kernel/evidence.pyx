@@ -27,7 +27,7 @@ from fourrates.kernel.lanes cimport (
 )
 from fourrates.kernel.memory cimport prefetch
 from fourrates.kernel.mix cimport (
-    Joint, Mix, bound_mix, count_mix, fill, forget_joint, joint_way, mix_ratios, refresh_mix, take_joint,
+    Joint, Mix, bound_mix, count_mix, fill, forget_joint, mix_ratios, refresh_mix, take_joint,
 )
 from fourrates.kernel.record cimport (
     DRIFT, DRIFTED, FLAGS, LINE, LOOK, OPEN, QUIET, REPORT, SHIFT, WARNED, WARNING, Head, Rules, close_warning, open_warning,
@@ -71,12 +71,11 @@ PARTS = np.asarray(<Parts[:1]>&no_parts).dtype
 cdef class EvidenceRules(Rules):
     """The rules of FourRates as numbers by name, made by :mod:`fourrates.evidence.rules`."""
 
-    cdef readonly double arl, warn
-    cdef readonly bint hold, watch_mix, watch_joint, estimate
+    cdef double warn
+    cdef readonly bint watch_mix, watch_joint, estimate
     cdef readonly double threshold, mix_threshold, back_threshold
     cdef readonly double confirm, withdraw, recover, distrust, least_known
     cdef float lag, given_lag, prior, mean_weight, fixed, back_weight, row_scale
-    cdef readonly float naming_factor
     cdef Tempering tempering
     cdef const float[::1] given, given_ones   # of the reference, by class
     cdef const float[:, :, ::1] scatter       # squares and pairs of blocks that a reference showed: by class, of all, of mix
@@ -100,14 +99,11 @@ cdef class EvidenceRules(Rules):
     def __init__(self, int classes, dict settings):
         cdef int i
         self.classes = classes
-        self.arl, self.warn = settings["arl"], settings["warn"]
-        self.threshold, self.mix_threshold = settings["threshold"], settings["mix_threshold"]
-        self.hold = settings["hold"]
+        self.warn, self.threshold, self.mix_threshold = settings["warn"], settings["threshold"], settings["mix_threshold"]
         self.watch_mix, self.watch_joint = settings["watch_mix"], settings["watch_joint"]
         self.back_weight, self.back_threshold = settings["back_weight"], settings["back_threshold"]
-        self.naming_factor, self.directions = settings["naming_factor"], settings["directions"]
         self.confirm, self.withdraw, self.recover = settings["confirm"], settings["withdraw"], settings["recover"]
-        self.distrust, self.least_known = settings["distrust"], settings["least_known"]
+        self.distrust, self.least_known, self.directions = settings["distrust"], settings["least_known"], settings["directions"]
         self.lag, self.given_lag, self.prior = settings["lag"], settings["given_lag"], settings["prior"]
         self.tempering = settings["tempering"]
         self.estimate, self.fixed = settings["estimate"], settings["dispersion"]
@@ -251,53 +247,6 @@ cdef class EvidenceRules(Rules):
         for c in range(self.classes):
             self.look(record, c).given = given[c]
             self.look(record, c).ones = given_ones[c]
-
-    def judge(self, const uint8_t[::1] record):
-        """The hypothesis with most of the evidence, as :class:`fourrates.evidence.report.Verdict` names its parts."""
-        cdef char* at = <char*>&record[0]
-        cdef Recall* recall
-        cdef Shared* shared = <Shared*>(at + self.common)
-        cdef int c, d, owner = -1, first = 0, lanes = SIZES, mix_way = 0, width = LANES // self.directions
-        cdef float most = -1.0, evidence
-        cdef bint naming = False
-        for c in range(self.classes):
-            recall = self.recall(at, c)
-            for d in range(2):
-                evidence = sum_lanes(recall.evidence, d * SIZES, SIZES)
-                if evidence > most:
-                    most, owner, first, lanes = evidence, c, d * SIZES, SIZES
-        for d in range(self.directions):
-            evidence = sum_lanes(shared.evidence, d * width, width)
-            if evidence > most:
-                most, owner, first, lanes = evidence, -1, d * width, width
-        if self.watch_joint:
-            mix_way = joint_way(self.joint_of(at), &most)
-            naming = most > self.naming_factor * self.joint.weight[0] * sum_lanes(shared.evidence, 0, width)
-            if mix_way:
-                owner, first, lanes = -1, 0, width
-        if owner >= 0:
-            moved = [(owner, -1 if first == 0 else 1)]
-        else:
-            moved = [(c, self.way_of(at, first, c)) for c in range(self.classes)]
-            moved = [(c, way) for c, way in moved if way] or [
-                (c, -1 if self.lanes_of(c, first) == 0 else 1) for c in range(self.classes)]
-        return owner, first, lanes, moved, mix_way, naming
-
-    @cython.final
-    cdef int lanes_of(self, int c, int lane) noexcept nogil:
-        """The first of a class's own lanes that move it the way a shared lane does."""
-        return 0 if self.rows.shared[c if self.classes == 2 else 0].shift[lane] < 0 else SIZES
-
-    @cython.final
-    cdef int way_of(self, char* record, int first, int c) noexcept nogil:
-        """The way a class moves in these shared lanes, -1 or 1, or 0 if its own events do not support it."""
-        cdef Recall* recall = self.recall(record, c)
-        cdef Shared* shared = <Shared*>(record + self.common)
-        cdef int own = self.lanes_of(c, first)
-        cdef float expected = sum_lanes(self.row(record, c).own.weight, own, SIZES) * shared.taken
-        if sum_lanes(recall.evidence, own, SIZES) <= self.naming_factor * expected:
-            return 0
-        return -1 if own == 0 else 1
 
     def look_weights(self, const uint8_t[::1] record, int c, int way, int direction, float least=0.0):
         """The weights of a look's lanes before any event, in all 1: of the budget; or of steps from a size on, all alike."""

@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t, uint8_t
 from fourrates.kernel.alternatives cimport Alternatives, Ratios, clear_lanes
 from fourrates.kernel.dispersion cimport BLOCKS, SMALLEST, UNITS, Dispersion, Tempering, close_block
 from fourrates.kernel.lanes cimport (
-    LANES, SIZES, fourrates_advance, fourrates_bound, fourrates_raise, fourrates_ratios, sum_lanes,
+    LANES, SIZES, fourrates_advance, fourrates_bound, fourrates_raise, fourrates_ratios,
 )
 
 
@@ -83,15 +83,6 @@ cdef inline void take_joint(Joint* found, const Alternatives* joint, const Alter
         weight[j] = joint.weight[j] * together.weight[j % SIZES]
         ratio[j] = mixed[j] * recalls[j % SIZES]
     found.total = fourrates_advance(found.evidence, found.age, weight, ratio, 1.0)
-
-
-cdef inline int joint_way(const Joint* joint, float* most) noexcept nogil:
-    """Which way the mix shifted with the recalls, if that has more than the most evidence so far: -1, 1, or 0 if not."""
-    cdef float down = sum_lanes(joint.evidence, 0, SIZES), up = sum_lanes(joint.evidence, SIZES, SIZES)
-    if max(down, up) <= most[0]:
-        return 0
-    most[0] = max(down, up)
-    return -1 if down > up else 1
 
 
 cdef inline void forget_joint(Joint* joint) noexcept nogil:
