@@ -152,7 +152,7 @@ def test_evidence_that_faded_away_is_no_reason_to_refuse_a_state():
     for _ in range(400):
         truth = random.integers(0, 2, 8)
         detector.update_many(truth, np.where(random.random(8) < 0.85, truth, 1 - truth))
-        recall = np.frombuffer(detector.record_bytes, detector.rules.dtype())[0]["recall"]
+        recall = np.frombuffer(detector.record_bytes, detector.rules.layout)[0]["recall"]
         some = (recall["n"] > 100) & (recall["ones"] < recall["n"])
         faded += bool((recall["evidence"][some] == 0).any())
         assert fr.FourRates.from_bytes(detector.to_bytes()).record_bytes == detector.record_bytes
@@ -169,7 +169,7 @@ def test_evidence_that_faded_away_takes_with_it_all_that_belongs_to_it(until):
         place = np.arange(20 * i, 20 * (i + 1)).repeat(3)
         truth = np.tile([0, 1, 2], 20)
         detector.update_many(truth, np.where((place % 60 == 0) & (i < until), (truth + 1) % 3, truth))
-        recall = np.frombuffer(detector.record_bytes, detector.rules.dtype())[0]["recall"]
+        recall = np.frombuffer(detector.record_bytes, detector.rules.layout)[0]["recall"]
         gone = recall["evidence"] == 0
         faded += bool(gone[recall["n"] > 1_000].any())
         assert not any(recall[name][gone].any() for name in ("age", "seen", "right"))
@@ -194,7 +194,7 @@ def test_what_is_let_in_stays_in(name):
     reference = (np.full((5, 5), 10) + np.eye(5, dtype=int) * 400).tolist()
     detector = fr.FourRates(200, labels=range(5), reference=reference)
     detector.update_many(np.arange(170) % 5, np.where(np.arange(170) % 23, np.arange(170), np.arange(170) + 1) % 5)
-    record = np.frombuffer(bytearray(detector.record_bytes), detector.rules.dtype())
+    record = np.frombuffer(bytearray(detector.record_bytes), detector.rules.layout)
     recall = record[0]["recall"]
     assert (recall["evidence"][:, 6:] == 0).all()
     if name == "right":
@@ -213,7 +213,7 @@ def test_blocks_as_full_as_they_can_be_never_overflow(right):
     # Counts of right ones have two bytes. Here they are as large as the check allows, and the stream goes on.
     detector = fr.FourRates(1e9, mix="report")
     detector.update_many([0, 1, 1] * 3_000, [0, 1, 0] * 3_000)
-    record = np.frombuffer(bytearray(detector.record_bytes), detector.rules.dtype())[0]
+    record = np.frombuffer(bytearray(detector.record_bytes), detector.rules.layout)[0]
     level = np.arange(10)
     counted = [*((one, int(one["phase"])) for one in record["recall"]), (record["mix"], 9_000)]
     for part, observed in counted:
@@ -235,17 +235,17 @@ def test_a_recall_that_moved_to_nearly_one_is_saved_and_may_be_back():
     # Of 20 million right ones in a row the rate is 1 as a float of four bytes, and 1 less that is nothing to divide by.
     detector = fr.FourRates(1e9, reference=[[900, 100], [50, 950]], after="hold", mix="ignore", dispersion=1.0)
     detector.update_many([0, 1] * 5_000, [0, 1] * 5_000)
-    record = np.frombuffer(detector.record_bytes, detector.rules.dtype())[0]
+    record = np.frombuffer(detector.record_bytes, detector.rules.layout)[0]
     assert record["recall"]["moved"][0] == 1
     right = np.tile(np.array([0] * 19 + [1], np.uint16), 100_000)
     wrong = np.where(np.arange(right.size) % 400 == 19, 0, right)  # of the other class, one in 20
     for _ in range(11):
         detector.update_many(right, wrong)
-    record = np.frombuffer(detector.record_bytes, detector.rules.dtype())[0]
+    record = np.frombuffer(detector.record_bytes, detector.rules.layout)[0]
     assert (record["recall"]["moved"][0], record["recall"]["base"][0]) == (1, 1.0)
     assert fr.FourRates.from_bytes(detector.to_bytes()).record_bytes == detector.record_bytes
     detector.update(0, 1)
-    back = np.frombuffer(detector.record_bytes, detector.rules.dtype())[0]["look"]["back"][0]
+    back = np.frombuffer(detector.record_bytes, detector.rules.layout)[0]["look"]["back"][0]
     assert 0 < back < np.inf
     assert fr.FourRates.from_bytes(detector.to_bytes()).record_bytes == detector.record_bytes
 
@@ -313,7 +313,7 @@ def test_a_number_that_does_not_fit_the_others_is_refused(field, value, message)
     settings = {"look": {"reference": [[100, 100], [2, 198]]}, "joint": {"mix": "alarm"}}.get(field[0], {})
     detector = fr.FourRates(10_000, **settings)
     detector.update_many([0, 1] * 200, [0, 1, 1, 1] * 100)
-    record = np.frombuffer(bytearray(detector.record_bytes), detector.rules.dtype())
+    record = np.frombuffer(bytearray(detector.record_bytes), detector.rules.layout)
     part = record[0]
     for name in field[:-1]:
         part = part[name]
@@ -357,7 +357,7 @@ def test_an_open_drift_that_cannot_be_one_is_refused(field, value, message):
     detector = fr.FourRates(1_000, reference=[[900, 100], [100, 900]])
     detector.update_many([0, 1] * 200, ([0] * 18 + [1, 0]) * 20)
     assert [detector.rates[rate].state for rate in ("tnr", "tpr")] == ["normal", "confirmed"]
-    record = np.frombuffer(bytearray(detector.record_bytes), detector.rules.dtype())
+    record = np.frombuffer(bytearray(detector.record_bytes), detector.rules.layout)
     part = record[0]
     for name in field[:-1]:
         part = part[name]
@@ -371,7 +371,7 @@ def test_an_open_drift_that_cannot_be_one_is_refused(field, value, message):
 def test_where_dispersion_is_given_no_block_is_ever_begun():
     detector = fr.FourRates(1_000, dispersion=1.5)
     detector.update_many([0, 1] * 200, [0, 1, 1, 1] * 100)
-    record = np.frombuffer(bytearray(detector.record_bytes), detector.rules.dtype())
+    record = np.frombuffer(bytearray(detector.record_bytes), detector.rules.layout)
     record[0]["shared"]["residual"] = 1e-4
     with pytest.raises(ValueError, match="blocks of no stream"):
         detector.restore(record.tobytes())
@@ -381,7 +381,7 @@ def test_where_dispersion_is_given_no_block_is_ever_begun():
 def test_what_is_not_watched_has_left_nothing_however_little(name):
     detector = fr.FourRates(1_000, sides="down")
     detector.update_many([0, 1] * 200, [0, 1, 1, 1] * 100)
-    record = np.frombuffer(bytearray(detector.record_bytes), detector.rules.dtype())
+    record = np.frombuffer(bytearray(detector.record_bytes), detector.rules.layout)
     record[0]["recall"][1][name][8] = 1e-44
     with pytest.raises(ValueError, match="evidence for a lane that is not watched"):
         detector.restore(record.tobytes())

@@ -530,7 +530,7 @@ class Bank:
             raise ValueError(f"streams that do not fit the {events} events of the bank")
         self._keys.arrange(heads["key"], heads["kind"], names)
         if self._references is not None:
-            dtype = _check_without_reference(self._detector).rules.dtype()
+            dtype = _check_without_reference(self._detector).rules.layout
             self._references.check(list(self), self._arena.records().view(dtype)[:, 0]["look"])
         self.events, self._left = events, left
 

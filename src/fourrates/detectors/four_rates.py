@@ -378,7 +378,7 @@ class FourRates(RecordDetector):
         )
 
     def _fields(self) -> Any:
-        return np.frombuffer(self.record_bytes, self.rules.dtype())[0]
+        return np.frombuffer(self.record_bytes, self.rules.layout)[0]
 
     @property
     def volumes(self) -> tuple[float, ...]:

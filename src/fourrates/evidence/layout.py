@@ -24,7 +24,10 @@ class CheckedRules(EvidenceRules):
     """Rules that know how their records lie in memory, and which bytes can be one."""
 
     def __init__(self, classes: int, settings: dict[str, Any]) -> None:
-        super().__init__(classes, settings)
+        strata = 0 if settings["sampled"] else settings["strata"]
+        watched = (settings[name] for name in ("watch_mix", "watch_joint", "watch_confusions"))
+        self.layout = _layout(classes, strata, *watched)
+        super().__init__(classes, settings | {"layout": self.layout})
         self.prior, self.lag, self.given_lag = (settings[name] for name in ("prior", "lag", "given_lag"))
         self.hold: bool = settings["hold"]
         self.most = max(self.threshold, self.mix_threshold)
@@ -34,18 +37,11 @@ class CheckedRules(EvidenceRules):
         mix, joint = (np.array([weight for _, weight in settings[name]]) > 0 for name in ("mix", "joint"))
         recall, shared = ((table[:, :, i, 2] > 0).any((0, 1)) for i in range(2))
         self.watched = recall, shared, mix, np.tile(shared[:SIZES], 2) & joint  # lanes that ever have a weight
-        if self.dtype().itemsize != self.size:
-            raise AssertionError(f"the layout has {self.dtype().itemsize} bytes, a record {self.size}")
-
-    def dtype(self) -> np.dtype[Any]:
-        """The layout of a record."""
-        strata = 0 if self.sampled else self.strata
-        return _dtype(self.classes, self.watch_mix, self.watch_joint, strata, self.watch_confusions)
 
     def check(self, records: npt.NDArray[np.uint8]) -> None:
         """Raise ValueError unless each of these can be a record of the rules."""
         super().check(records)
-        ones = np.asarray(records).view(self.dtype())[:, 0]
+        ones = np.asarray(records).view(self.layout)[:, 0]
         parts = [ones["recall"], ones["shared"][:, None]]
         more = (("mix", self.watch_mix), ("joint", self.watch_joint))
         parts += [ones[name][:, None] for name, watched in more if watched]
@@ -299,8 +295,8 @@ def _are_shares(shares: Any) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _dtype(classes: int, watch_mix: bool, watch_joint: bool, strata: int, watch_confusions: bool) -> np.dtype[Any]:
-    """The layout of a record, cached for every drift and every state that is read."""
+def _layout(classes: int, strata: int, watch_mix: bool, watch_joint: bool, watch_confusions: bool) -> np.dtype[Any]:
+    """The layout of a record; `strata` is 0 for sampled events."""
     matrix = classes, classes
     fields: list[Any] = [("head", PARTS["head"]), ("counts", "i8", matrix), ("recent", PARTS["recent"], 2 * classes)]
     fields += [("recall", PARTS["recall"], classes), ("shared", PARTS["shared"])]

@@ -85,7 +85,7 @@ class Life:
 
     def __init__(self, rules: FourRatesRules, names: Sequence[str], memory: npt.NDArray[np.uint8]) -> None:
         self._rules, self._names, self._memory = rules, names, memory
-        self._records: Any = memory.view(rules.dtype())  # one
+        self._records: Any = memory.view(rules.layout)  # one
         self._record = self._records[0]
 
     @property

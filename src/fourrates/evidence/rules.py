@@ -66,7 +66,7 @@ class FourRatesRules(CheckedRules):
 
     def evidence(self, records: Any) -> npt.NDArray[np.float64]:
         """All evidence for a change, of each of many records."""
-        found = np.frombuffer(records, self.dtype())
+        found = np.frombuffer(records, self.layout)
         total = found["shared"]["own"] + found["shared"]["total"]
         return np.asarray(total + found["joint"]["total"] if self.watch_joint else total)
 

@@ -94,7 +94,7 @@ cdef class EvidenceRules(Rules):
     cdef readonly bint watch_confusions
     cdef readonly float confusion_weight
     cdef Confusing confusing
-    cdef Py_ssize_t recents, recalls, common, mixed, joined, looks, by_stratum, confusions   # where in a record they begin
+    cdef Py_ssize_t recents, recalls, common, mixed, joined, looks, by_stratum, confusions   # where they begin in a record
 
     def __init__(self, int classes, dict settings):
         cdef int i
@@ -118,28 +118,20 @@ cdef class EvidenceRules(Rules):
         self.given, self.given_ones = settings["reference"]
         self.scatter = settings["scatter"]
         self.tolerance, self.watched = settings["tolerance"], settings["watched"]
-        self.recents = sizeof(Head) + 8 * classes * classes
-        self.recalls = self.recents + 2 * classes * sizeof(Recent)
-        self.common = self.recalls + classes * sizeof(Recall)
-        self.mixed = self.common + sizeof(Shared)
-        self.joined = self.mixed + (sizeof(Mix) if self.watch_mix else 0)
-        self.looks = self.joined + (sizeof(Joint) if self.watch_joint else 0)
-        self.by_stratum = self.looks + classes * sizeof(Look) + sizeof(Episode) + 8 * classes * (classes + 4)
+        begins = {name: settings["layout"].fields[name][1] for name in settings["layout"].names}
+        self.recents, self.recalls = begins["recent"], begins["recall"]
+        self.common, self.looks = begins["shared"], begins["look"]
+        self.mixed, self.joined = begins.get("mix", 0), begins.get("joint", 0)
+        self.by_stratum, self.confusions = begins.get("sample", begins.get("stratum", 0)), begins.get("cell", 0)
+        self.size = settings["layout"].itemsize
         self.strata, self.mean_weight = settings["strata"], settings["mean_weight"]
         self.sampled = settings["sampled"]
         for i in range(ODDS):
             self.odds[i] = exp2((i - ODDS // 2) / 16.0)
         self.drawn.n, self.drawn.next_refresh_n = 1 << 30, <float>4e9
-        own_size = sizeof(Sample) if self.sampled else self.strata * sizeof(Stratum) if self.strata > 1 else 0
-        self.size = self.by_stratum + classes * own_size
-        if self.sampled:
-            self.size += (classes + 1) * sizeof(Spread)
         self.watch_confusions = settings["watch_confusions"]
-        self.confusions = self.size
-        if self.watch_confusions:
-            self.confusion_weight = self.confusing.weight = settings["confusion_weight"]
-            self.confusing.begins, self.confusing.growth = settings["confusion_begins"], np.expm1(settings["confusion_steps"])
-            self.size += classes * classes * sizeof(Confusion) + sizeof(Swap)
+        self.confusion_weight = self.confusing.weight = settings["confusion_weight"]
+        self.confusing.begins, self.confusing.growth = settings["confusion_begins"], np.expm1(settings["confusion_steps"])
 
     @property
     def scratch_size(self):
