@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fourrates as fr
-from fourrates.bank.grouping import by_stream
+from fourrates.bank.taking import by_stream
 from fourrates.findings import KeyedFinding
 from fourrates.record import HEAD
 from fourrates.state import VERSION

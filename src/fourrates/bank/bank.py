@@ -15,13 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fourrates.bank.discoveries import discovered, e_values, evidence_shares
-from fourrates.bank.grouping import by_stream
 from fourrates.bank.keys import MOST, OTHER, Keys, Sorted, canonical, classify_keys, key_at, key_from_json, key_to_json
 from fourrates.bank.references import References
-from fourrates.bank.taking import Batch, processors, take
+from fourrates.bank.taking import Batch, by_stream, processors, take
 from fourrates.checks import check_whole
 from fourrates.detectors.base import RecordDetector
-from fourrates.detectors.four_rates import FourRates, confusion_counts, in_order_of_codes
+from fourrates.detectors.four_rates import FourRates, confusion_counts, normal_of_counts
 from fourrates.detectors.lfr import LFR
 from fourrates.exclusive import ExclusiveUse, exclusively
 from fourrates.findings import KeyedFinding
@@ -227,15 +226,11 @@ class Bank:
         detector = self._detector
         if not isinstance(detector, FourRates):
             raise ValueError(f"{type(detector).__name__} holds no normal, so there is nothing to accept")
-        given = None
-        if reference is not None:
-            if self._references is None:
-                raise ValueError("this bank was not made with references by key")
-            counts = confusion_counts(reference, self.labels)
-            new = in_order_of_codes(counts, self.labels)
-            given = new.sum(1), new.diagonal()
-        finding = detector._life_of(self._arena.view(slot)).accept(given, force)
-        if reference is not None and self._references is not None:
+        if reference is not None and self._references is None:
+            raise ValueError("this bank was not made with references by key")
+        counts = None if reference is None else confusion_counts(reference, self.labels)
+        finding = detector._life_of(self._arena.view(slot)).accept(normal_of_counts(counts, self.labels), force)
+        if counts is not None and self._references is not None:
             self._references.replace(key, counts)
         self.findings = [] if finding is None else [KeyedFinding(canonical(key), self.events - 1, finding)]
         return self.findings[0] if self.findings else None

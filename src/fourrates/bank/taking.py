@@ -1,7 +1,7 @@
-"""A batch of events of many streams, processed stream by stream, by several threads if large enough.
+"""A batch of events of many streams, sorted and processed by stream, by several threads if large enough.
 
-Each stream belongs to one thread, so its events keep their order and no two threads share a record. The findings do not
-depend on the number of threads.
+Sorted, the processor fetches the memory of each stream once. A stream belongs to one thread, so its events keep their
+order and no two threads share a record. The findings do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -23,9 +23,13 @@ if TYPE_CHECKING:
     from fourrates.kernel.record import Arena
 
 Array = npt.NDArray[Any]
+Codes = npt.NDArray[np.uint16]
+Slots = npt.NDArray[np.int32]
 Found = list[tuple[int, Head, Sequence[Finding]]]  # an event, the head of its stream, its findings
 
 SHARE = 20_000  # events that are worth a thread
+FEW = 256  # events that are not worth sorting
+MOST = 1 << 32  # events whose places a uint32 can hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,21 @@ class Batch:
         middles = self.slots[np.arange(1, parts) * size // parts]
         ends = sorted({0, size, *self.slots.searchsorted(middles).tolist()})
         return list(pairwise(ends))
+
+
+def by_stream(
+    slots: Slots, truths: Codes, preds: Codes, streams: int
+) -> tuple[Slots, Codes, Codes, npt.NDArray[np.uint32]]:
+    """Sort events by their slots, all below `streams`, unless they are few; and give each one's old place."""
+    if slots.size >= MOST:
+        raise ValueError(f"{slots.size} events at once; at most {MOST - 1} are possible")
+    if slots.size < FEW or streams < 2:
+        return slots, truths, preds, np.arange(slots.size, dtype=np.uint32)
+    # NumPy sorts numbers of 16 bits by their digits, several times faster than longer ones, so half a slot at a time.
+    order = np.argsort(slots.astype(np.uint16), kind="stable")
+    if streams > 1 << 16:
+        order = order[np.argsort((slots >> 16).astype(np.uint16)[order], kind="stable")]
+    return slots[order], truths[order], preds[order], order.astype(np.uint32)
 
 
 def processors() -> int:

@@ -74,7 +74,9 @@ def _level(decays: tuple[float, ...], sides: Sides, budget: float) -> tuple[floa
     """The level, shared by the decays, at which the largest hazard of a rate is the budget; (rate, hazard) of each."""
 
     def hazard(rate: float, level: float) -> float:
-        return sum(_hazard(decay, rate, level / len(decays), sides) for decay in decays)
+        """The chance of a false alarm at an observation of a rate, long after the start."""
+        bounds = ((decay, chain.asymptotic_bounds(decay, rate, level / len(decays), sides)) for decay in decays)
+        return sum(chain.hazard(decay, rate, within) for decay, within in bounds)
 
     def hazards(level: float) -> dict[float, float]:
         return {rate: hazard(rate, level) for rate in RATES}
@@ -91,8 +93,3 @@ def _level(decays: tuple[float, ...], sides: Sides, budget: float) -> tuple[floa
         level *= SAFER
         found = hazards(level)
     return check_level(level, "the detection level for this arl,"), tuple(found.items())
-
-
-def _hazard(decay: float, rate: float, level: float, sides: Sides) -> float:
-    """The chance of a false alarm at an observation of one rate, long after the start, at this level."""
-    return chain.hazard(decay, rate, chain.asymptotic_bounds(decay, rate, level, sides))

@@ -16,6 +16,7 @@ from fourrates.budget.confusion import probabilities
 from fourrates.budget.delay import Delay, check_horizon
 from fourrates.evaluate import RunLength, run_length
 from fourrates.findings import Drift
+from fourrates.streams.scenarios import edges_of
 
 if TYPE_CHECKING:
     from fourrates.detectors.base import Detector
@@ -119,8 +120,7 @@ class Draw:
     def __init__(self, detector: Detector, confusion: npt.ArrayLike) -> None:
         matrix = probabilities(confusion, len(detector.labels.values))
         self.classes = len(matrix)
-        self.edges = np.cumsum(matrix)
-        self.edges[np.flatnonzero(matrix)[-1] :] = np.inf  # the last possible cell gets the rounding error
+        self.edges = edges_of(matrix)
 
     def __call__(self, random: np.random.Generator, size: int) -> Pairs:
         """True and predicted classes of some events."""

@@ -16,9 +16,10 @@ from fourrates.detectors.base import RecordDetector
 from fourrates.detectors.sampling import ODDS
 from fourrates.detectors.seasons import SEASONS, Season
 from fourrates.evidence.alternatives import Sides
+from fourrates.evidence.layout import FourRatesRules
 from fourrates.evidence.life import RECOVERING, Life
 from fourrates.evidence.report import dispersion_of, known_of, level_of, normal_of, now_of
-from fourrates.evidence.rules import WARN, FourRatesRules, Mix, evidence_rules
+from fourrates.evidence.rules import WARN, Mix, evidence_rules
 from fourrates.findings import DEVIATIONS, Drift, Finding, RateState, Share, Status
 from fourrates.labels import Labels, plain, rate_names
 
@@ -305,9 +306,7 @@ class FourRates(RecordDetector):
         counts = None if reference is None else confusion_counts(reference, self._labels)
         claimed = self._claim()
         try:
-            new = None if counts is None else in_order_of_codes(counts, self._labels)
-            given = None if new is None else (new.sum(1), new.diagonal())
-            finding = self._life_of(self._record_view()).accept(given, force)
+            finding = self._life_of(self._record_view()).accept(normal_of_counts(counts, self._labels), force)
             if counts is not None:
                 self.parameters = self.parameters | {"reference": counts.tolist()}
                 self._set_rules(self._made_rules())
@@ -401,6 +400,12 @@ def in_order_of_codes(counts: npt.NDArray[np.int64], labels: Labels) -> npt.NDAr
     """Counts, one matrix or many, in the kernel's order of labels, the positive class last."""
     order = [labels.given.index(label) for label in labels.values]
     return counts[..., order, :][..., order]
+
+
+def normal_of_counts(counts: npt.NDArray[np.int64] | None, labels: Labels) -> tuple[Any, Any] | None:
+    """Observations and right ones by class code, if there are counts."""
+    ordered = None if counts is None else in_order_of_codes(counts, labels)
+    return None if ordered is None else (ordered.sum(1), ordered.diagonal())
 
 
 def _are_pairs(reference: Any, labels: Labels) -> bool:

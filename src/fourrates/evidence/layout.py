@@ -20,8 +20,8 @@ NOTHING = 1e-37  # about the smallest float of four bytes; below, rounding loses
 ROUNDED = 1 / (2 * UNITS) + 1e-3  # of an observation, by which a block may exceed what it holds
 
 
-class CheckedRules(EvidenceRules):
-    """Rules that know how their records lie in memory, and which bytes can be one."""
+class FourRatesRules(EvidenceRules):
+    """The rules of FourRates, which know how their records lie in memory, and which bytes can be one."""
 
     def __init__(self, classes: int, settings: dict[str, Any]) -> None:
         strata = 0 if settings["sampled"] else settings["strata"]
@@ -30,6 +30,8 @@ class CheckedRules(EvidenceRules):
         super().__init__(classes, settings | {"layout": self.layout})
         self.prior, self.lag, self.given_lag = (settings[name] for name in ("prior", "lag", "given_lag"))
         self.hold: bool = settings["hold"]
+        self.learning: bool = settings["learning"]  # a recall that improves may
+        self.tolerances: npt.NDArray[np.float32] = settings["tolerance"]  # by class, changes of less are ignored
         self.most = max(self.threshold, self.mix_threshold)
         self.table = table = settings["alternatives"]
         self.mix_steps = np.array(settings["mix"], np.float32)[:, 0]  # of the log-odds of the positive class, by lane
@@ -37,6 +39,16 @@ class CheckedRules(EvidenceRules):
         mix, joint = (np.array([weight for _, weight in settings[name]]) > 0 for name in ("mix", "joint"))
         recall, shared = ((table[:, :, i, 2] > 0).any((0, 1)) for i in range(2))
         self.watched = recall, shared, mix, np.tile(shared[:SIZES], 2) & joint  # lanes that ever have a weight
+
+    def keeps_reference(self, record: Any, c: int) -> bool:
+        """Whether normal is the reference alone, as the promise of a tolerance needs it fixed."""
+        return bool(self.tolerances[c] > 0 and record["look"]["given"][c] > 0)
+
+    def evidence(self, records: Any) -> npt.NDArray[np.float64]:
+        """All evidence for a change, of each of many records."""
+        found = np.frombuffer(records, self.layout)
+        total = found["shared"]["own"] + found["shared"]["total"]
+        return np.asarray(total + found["joint"]["total"] if self.watch_joint else total)
 
     def check(self, records: npt.NDArray[np.uint8]) -> None:
         """Raise ValueError unless each of these can be a record of the rules."""

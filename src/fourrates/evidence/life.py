@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fourrates.evidence.alternatives import SIZES
-from fourrates.evidence.layout import RECENT
+from fourrates.evidence.layout import RECENT, FourRatesRules
 from fourrates.evidence.report import (
     Alarm,
     Moved,
@@ -29,7 +29,7 @@ from fourrates.evidence.report import (
     read_shift,
     write_episode,
 )
-from fourrates.evidence.rules import LEAST_HISTORY, FourRatesRules
+from fourrates.evidence.rules import LEAST_HISTORY
 from fourrates.findings import Condition, Direction, Drift, Finding, Kind, RateChange, Share
 from fourrates.kernel.evidence import NUMBERS
 from fourrates.record import ALARMED, DRIFT, DRIFTED, LOOK, OPEN, SHIFT, WARNED

@@ -15,8 +15,9 @@ import numpy as np
 
 from fourrates.evidence import onset
 from fourrates.evidence.alternatives import SIZES
+from fourrates.evidence.layout import FourRatesRules
 from fourrates.evidence.precision import Mixed, moved
-from fourrates.evidence.rules import NAMING, FourRatesRules
+from fourrates.evidence.rules import NAMING
 from fourrates.findings import ConfusionChange, Direction, Drift, RateChange, Share, Shift
 from fourrates.kernel.evidence import NUMBERS
 from fourrates.record import FLAGS

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fourrates.evidence.alternatives import ROWS_PER_NAT, SHARED_SIZES, SIZES, Sides, alternatives, falling
-from fourrates.evidence.layout import BLOCKS, CheckedRules
+from fourrates.evidence.layout import BLOCKS, FourRatesRules
 from fourrates.kernel.evidence import NUMBERS
 
 Mix = Literal["report", "alarm", "ignore"]
@@ -50,25 +50,6 @@ DISTRUST = 2.0  # n observations count this many times when compared with n0 of 
 LEAST_KNOWN = 100  # observations of normal below which nothing is confirmed,
 LEAST_HISTORY = 30  # and below which normal is not known at all
 WARN = 0.1  # a warning's run length over that of an alarm
-
-
-class FourRatesRules(CheckedRules):
-    """The rules of FourRates. By class, changes of less than its tolerance are ignored; one that learns may improve."""
-
-    def __init__(self, classes: int, settings: dict[str, Any]) -> None:
-        super().__init__(classes, settings)
-        self.tolerances: npt.NDArray[np.float32] = settings["tolerance"]
-        self.learning: bool = settings["learning"]
-
-    def keeps_reference(self, record: Any, c: int) -> bool:
-        """Whether normal is the reference alone, as the promise of a tolerance needs it fixed."""
-        return bool(self.tolerances[c] > 0 and record["look"]["given"][c] > 0)
-
-    def evidence(self, records: Any) -> npt.NDArray[np.float64]:
-        """All evidence for a change, of each of many records."""
-        found = np.frombuffer(records, self.layout)
-        total = found["shared"]["own"] + found["shared"]["total"]
-        return np.asarray(total + found["joint"]["total"] if self.watch_joint else total)
 
 
 def evidence_rules(

@@ -16,6 +16,5 @@ class Table:
     far: npt.NDArray[np.float32]
     few: npt.NDArray[np.float32]
     window: int
-    nbytes: int
     def lower(self, level: int, n: int, ones: int) -> float: ...
     def upper(self, level: int, n: int, ones: int) -> float: ...

@@ -2,12 +2,14 @@
 
 from libc.stdint cimport int64_t
 
-cdef double bound_in_row(const Grid* grid, int level, int64_t row, int64_t zeros, int64_t n) noexcept nogil:
-    """The lower bound in a far row, given `zeros` among n observations. The largest share falls along the row."""
+cdef double bound(const Grid* grid, int level, int64_t n, int64_t zeros) noexcept nogil:
+    """The lower bound, given `zeros` among n observations."""
+    if n <= grid.window:
+        return grid.near[level * grid.near_size + n * (n + 1) // 2 + zeros]
     cdef double share = <double>zeros / n, found
+    cdef int64_t row = row_of(grid, n), low = 0, high = grid.steps, mid
     cdef const float* largest = grid.far + (level * grid.rows + row) * (grid.steps + 1)
-    cdef int64_t low = 0, high = grid.steps, mid
-    while low < high:
+    while low < high:  # the largest share falls along the row
         mid = (low + high + 1) >> 1
         if largest[mid] >= share:
             low = mid
@@ -17,12 +19,6 @@ cdef double bound_in_row(const Grid* grid, int level, int64_t row, int64_t zeros
     if zeros < grid.counts:
         found = max(found, <double>grid.few[(level * grid.rows + row) * grid.counts + zeros])
     return found
-
-
-cdef double bound(const Grid* grid, int level, int64_t n, int64_t zeros) noexcept nogil:
-    if n <= grid.window:
-        return grid.near[level * grid.near_size + n * (n + 1) // 2 + zeros]
-    return bound_in_row(grid, level, row_of(grid, n), zeros, n)
 
 
 cdef class Table:
@@ -63,11 +59,6 @@ cdef class Table:
     def window(self):
         """How many observations are distinguished exactly; beyond, only the most recent ones weigh."""
         return self.grid.window
-
-    @property
-    def nbytes(self):
-        """Memory of the bounds, in bytes."""
-        return self.near.nbytes + self.far.nbytes + self.few.nbytes
 
     cdef int check(self, int level, int64_t n, int64_t ones) except -1:
         if not 0 <= level < len(self.levels):

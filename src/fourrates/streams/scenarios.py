@@ -85,7 +85,7 @@ class Scenario:
         new[change : change + rising.size] = random.random(rising.size) < rising
         cells = np.empty(length, np.intp)
         for part, matrix in ((~new, self.before), (new, self.after)):
-            cells[part] = np.searchsorted(_edges(np.asarray(matrix, float)), draw[part], side="right")
+            cells[part] = np.searchsorted(edges_of(np.asarray(matrix, float)), draw[part], side="right")
         classes = len(np.asarray(self.before))
         kind = np.min_scalar_type(classes - 1)
         return (cells // classes).astype(kind), (cells % classes).astype(kind)
@@ -106,7 +106,7 @@ def _probabilities(given: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
     return matrix
 
 
-def _edges(matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def edges_of(matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """The boundaries of the cells for a draw from [0, 1); the last possible one gets the rounding error."""
     edges = np.cumsum(matrix)
     edges[np.flatnonzero(matrix)[-1] :] = np.inf
