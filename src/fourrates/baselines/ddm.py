@@ -82,13 +82,13 @@ class DDM(CountingDetector):
         known = 0 <= p_min <= 1 and 0 <= s_min <= 1
         return bool(n == counts.sum() and errors == n - counts.trace() and (known or p_min == s_min == math.inf))
 
-    def _rate_state(self, i: int) -> RateState:
-        n, errors, p_min, s_min = self._numbers.tolist()
+    def _rate_state(self, record: bytes, i: int) -> RateState:
+        n, errors, p_min, s_min = self._numbers(record).tolist()
         p = errors / n if n else math.nan
         value = p + math.sqrt(p * (1 - p) / n) if n else math.nan
         warn, detect = (Bounds(-math.inf, p_min + self.parameters[level] * s_min) for level in ("warn", "detect"))
         statistic = Statistic(None, value, warn, detect, p_min + s_min if math.isfinite(p_min) else None)
         return RateState(int(n), p, (statistic,))
 
-    def _crossed(self) -> list[tuple[int, bool]]:
+    def _crossed(self, record: bytes) -> list[tuple[int, bool]]:
         return [(0, False)]

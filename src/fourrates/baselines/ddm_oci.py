@@ -95,8 +95,8 @@ class DDMOCI(CountingDetector):
         known = 0 <= r_max <= 1 or r_max == -math.inf
         return bool(n in counts.sum(1) and 0 <= recall <= 1 and known and 0 <= s_max <= 1)
 
-    def _rate_state(self, i: int) -> RateState:
-        n, recall, r_max, s_max = self._numbers.tolist()
+    def _rate_state(self, record: bytes, i: int) -> RateState:
+        n, recall, r_max, s_max = self._numbers(record).tolist()
         value = recall - math.sqrt(recall * (1 - recall) / n) if n else math.nan
         warn, detect = (Bounds(r_max - self.parameters[level] * s_max, math.inf) for level in ("warn", "detect"))
         expected = r_max - s_max if math.isfinite(r_max) else None

@@ -86,8 +86,8 @@ class EDDM(CountingDetector):
             and 0 <= most < math.inf
         )
 
-    def _rate_state(self, i: int) -> RateState:
-        _, _, errors, total, squares, most = self._numbers.tolist()
+    def _rate_state(self, record: bytes, i: int) -> RateState:
+        _, _, errors, total, squares, most = self._numbers(record).tolist()
         mean = total / errors if errors else math.nan
         value = mean + 2 * math.sqrt(squares / errors) if errors else math.nan
         shares = self.parameters["warn"], self.parameters["detect"]

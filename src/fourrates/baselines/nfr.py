@@ -111,15 +111,15 @@ class NFR(CountingDetector):
             and numbers[0] == place.sum()
         )
 
-    def _rate_state(self, i: int) -> RateState:
-        n, ones, total, _, _ = self._numbers[1:].reshape(-1, 5)[i].tolist()
+    def _rate_state(self, record: bytes, i: int) -> RateState:
+        n, ones, total, _, _ = self._numbers(record)[1:].reshape(-1, 5)[i].tolist()
         estimate = ones / n if n else math.nan
         expected = total / n if n else None
         warn, detect = (self._bounds(n, expected, deviations) for deviations in self._deviations)
         return RateState(int(n), estimate, (Statistic(None, estimate, warn, detect, expected),))
 
-    def _crossed(self) -> list[tuple[int, bool]]:
-        _, _, _, place, down = self._numbers[1:].reshape(-1, 5).T
+    def _crossed(self, record: bytes) -> list[tuple[int, bool]]:
+        _, _, _, place, down = self._numbers(record)[1:].reshape(-1, 5).T
         return [(int(i), bool(down[i])) for i in np.flatnonzero(place == DRIFT)]
 
     def _bounds(self, n: float, expected: float | None, deviations: float) -> Bounds:

@@ -86,10 +86,10 @@ class PerfSim(CountingDetector):
         )
 
     def _unjudged(self) -> int:
-        return int(self._numbers[0])
+        return int(self._numbers(self.record_bytes)[0])
 
-    def _rate_state(self, i: int) -> RateState:
-        _, batches, similarity, *_ = self._numbers.tolist()
+    def _rate_state(self, record: bytes, i: int) -> RateState:
+        _, batches, similarity, *_ = self._numbers(record).tolist()
         n = self.parameters["batch"] if batches else 0
         warn, detect = (Bounds(self.parameters[level], math.inf) for level in ("warn", "detect"))
         return RateState(n, similarity, (Statistic(None, similarity, warn, detect),))

@@ -104,18 +104,18 @@ class ThreeMeasures(CountingDetector):
         )
 
     def _unjudged(self) -> int:
-        return int(self._numbers[0])
+        return int(self._numbers(self.record_bytes)[0])
 
     @classmethod
     def _least_size(cls, about: Mapping[str, Any]) -> int:
         history = about.get("history")
         return super()._least_size(about) + (8 * len(cls._names) * history if isinstance(history, int) else 0)
 
-    def _rate_state(self, i: int) -> RateState:
-        n, value, mean, error, _, _ = self._numbers[5:23].reshape(3, 6)[i].tolist()
+    def _rate_state(self, record: bytes, i: int) -> RateState:
+        n, value, mean, error, _, _ = self._numbers(record)[5:23].reshape(3, 6)[i].tolist()
         reaches = (self.parameters[level] * error if error > 0 else math.inf for level in ("warn", "detect"))
         warn, detect = (Bounds(mean - reach if reach < math.inf else -math.inf, math.inf) for reach in reaches)
         return RateState(int(n), value, (Statistic(None, value, warn, detect, None if math.isnan(mean) else mean),))
 
-    def _crossed(self) -> list[tuple[int, bool]]:
-        return [(int(i), True) for i in np.flatnonzero(self._numbers[5:23].reshape(3, 6)[:, 4] == DRIFT)]
+    def _crossed(self, record: bytes) -> list[tuple[int, bool]]:
+        return [(int(i), True) for i in np.flatnonzero(self._numbers(record)[5:23].reshape(3, 6)[:, 4] == DRIFT)]

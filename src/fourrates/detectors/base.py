@@ -51,9 +51,9 @@ class Detector(Pairs):
 
     # For subclasses ------------------------------------------------------------------------------------------
 
-    @property
-    def rates(self) -> Mapping[str, RateState]:
-        """The present value of each watched quantity."""
+    _names: tuple[str, ...]  # of the rates, or other quantities it watches
+
+    def _rate_state(self, record: bytes, i: int) -> RateState:
         raise NotImplementedError
 
     def _drift_of(self, record: bytes, head: Head) -> Drift:
@@ -168,6 +168,12 @@ class Detector(Pairs):
             0,
         )
         return taken, self.findings
+
+    @property
+    def rates(self) -> Mapping[str, RateState]:
+        """Each rate, or other watched quantity, now, with observations, estimate, and evidence or statistics."""
+        record = self.record_bytes
+        return MappingProxyType({name: self._rate_state(record, i) for i, name in enumerate(self._names)})
 
     def codes_of(self, probability: Any, size: int, strata: npt.ArrayLike | None = None) -> npt.ArrayLike | None:
         """The strata of sampled events, which are ratios of probabilities."""
@@ -297,7 +303,6 @@ class CountingDetector(Detector):
 
     __slots__ = ()
 
-    _names: tuple[str, ...]
     _kernel: type[Baseline]
 
     def _set_up(self, labels: Any, positive: Any, **settings: Any) -> None:
@@ -318,30 +323,21 @@ class CountingDetector(Detector):
         self._follow(self._kernel(len(self._labels.values), watched=watched, **settings))
         return watched
 
-    @property
-    def rates(self) -> Mapping[str, RateState]:
-        """Each watched quantity now, with observations, estimate, statistic, warning and detection bounds."""
-        return MappingProxyType({name: self._rate_state(i) for i, name in enumerate(self._names)})
-
-    @property
-    def _numbers(self) -> npt.NDArray[np.float64]:
-        return np.frombuffer(self.record_bytes, np.float64, offset=HEAD.itemsize + 8 * len(self._labels.values) ** 2)
-
-    def _rate_state(self, i: int) -> RateState:
-        raise NotImplementedError
+    def _numbers(self, record: bytes) -> npt.NDArray[np.float64]:
+        return np.frombuffer(record, np.float64, offset=HEAD.itemsize + 8 * len(self._labels.values) ** 2)
 
     def _fits(self, counts: npt.NDArray[np.int64], numbers: npt.NDArray[np.float64]) -> bool:
         """Whether these counts and numbers, which may be from outside, belong to one state."""
         raise NotImplementedError
 
-    def _crossed(self) -> list[tuple[int, bool]]:
+    def _crossed(self, record: bytes) -> list[tuple[int, bool]]:
         """(watched quantity, whether downwards) for each that crossed its detection bound."""
         return [(0, True)]
 
     def _drift_of(self, record: bytes, head: Head) -> Drift:
         changes = []
-        for i, down in self._crossed():
-            rate = self._rate_state(i)
+        for i, down in self._crossed(record):
+            rate = self._rate_state(record, i)
             changes.append(rate.statistics[0].change(self._names[i], "down" if down else "up", rate.n))
         return Drift(at=head.events - 1, since=head.since, changes=tuple(changes), confusion=self.confusion)
 
@@ -349,11 +345,10 @@ class CountingDetector(Detector):
         self.rules.check(np.frombuffer(state, np.uint8)[None])
         events, classes = head_of(state).events, len(self._labels.values)
         counts = np.frombuffer(state, np.int64, classes**2, HEAD.itemsize).reshape(classes, classes)
-        numbers = np.frombuffer(state, np.float64, offset=HEAD.itemsize + counts.nbytes)
         if (counts < 0).any() or int(counts.sum(dtype=object)) > events:
             raise ValueError(f"counts that do not fit {events} events")
         with np.errstate(invalid="ignore", over="ignore"):
-            fits = self._fits(counts, numbers)
+            fits = self._fits(counts, self._numbers(state))
         if not fits:
             raise ValueError(f"numbers that no {type(self).__name__} has after {events} events")
         super()._load(state)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -128,7 +127,6 @@ class FourRates(RecordDetector):
     __slots__ = ("_names",)
 
     rules: FourRatesRules
-    _names: tuple[str, ...]
 
     def __init__(
         self,
@@ -331,13 +329,8 @@ class FourRates(RecordDetector):
         """All evidence for a change, as a share of an alarm."""
         return float(self.rules.evidence(self.record_bytes)[0] / self.rules.threshold)
 
-    @property
-    def rates(self) -> Mapping[str, RateState]:
-        """Each rate now; the recalls with baseline, evidence and state, and the precisions."""
-        record, classes = self._fields(), len(self._labels.values)
-        return MappingProxyType({name: self._rate_state(record, i, classes) for i, name in enumerate(self._names)})
-
-    def _rate_state(self, record: Any, i: int, classes: int) -> RateState:
+    def _rate_state(self, saved: bytes, i: int) -> RateState:
+        record, classes = np.frombuffer(saved, self.rules.layout)[0], len(self._labels.values)
         counts = record["counts"]
         n = int(counts[i].sum() if i < classes else counts[:, i - classes].sum())
         ones = int(counts[i % classes, i % classes])
@@ -357,7 +350,7 @@ class FourRates(RecordDetector):
         together = record["shared"]["total"] + (record["joint"]["total"] if rules.watch_joint else 0.0)
         dispersion = dispersion_of(recall)
         known, right = known_of(rules, record, i)
-        memory = np.frombuffer(record.tobytes(), np.uint8)
+        memory = np.frombuffer(saved, np.uint8)
         condition, support = self._life_of(memory).condition(i), None
         normal = known, right
         if condition != "normal":

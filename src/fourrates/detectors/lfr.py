@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -113,7 +112,6 @@ class LFR(RecordDetector):
     __slots__ = ("_names", "_tests")
 
     rules: LinearRules
-    _names: tuple[str, ...]
     _tests: list[list[Test]]  # of each rate
 
     def __init__(
@@ -194,11 +192,6 @@ class LFR(RecordDetector):
                 raise ValueError(f"{name}: rate {rate!r} is not one of {self._names}")
         return [value.get(rate, default) for rate in self._names]
 
-    @property
-    def rates(self) -> Mapping[str, RateState]:
-        """Each rate now, with counts, statistic, warning and detection bounds."""
-        return MappingProxyType({name: self._state_of(self.record_bytes, i) for i, name in enumerate(self._names)})
-
     def asymptotic_bounds(self, rate: str, value: float) -> list[tuple[float, float, float]]:
         """(decay, lower, upper) of each statistic's detection bounds after very many observations at this value."""
         ones = round(value * MANY)
@@ -207,7 +200,7 @@ class LFR(RecordDetector):
             for own, _, detect, down, up in self._tests[self._names.index(rate)]
         ]
 
-    def _state_of(self, record: bytes, i: int) -> RateState:
+    def _rate_state(self, record: bytes, i: int) -> RateState:
         counts, classes = self.rules.counts(record), len(self._labels.values)
         n = int(counts[i].sum() if i < classes else counts[:, i - classes].sum())
         ones = int(counts[i % classes, i % classes])
@@ -229,7 +222,7 @@ class LFR(RecordDetector):
     def _drift_of(self, record: bytes, head: Head) -> Drift:
         changes = []
         for i, name in enumerate(self._names):
-            state = self._state_of(record, i)
+            state = self._rate_state(record, i)
             for statistic, test in zip(state.statistics, self._tests[i], strict=True):
                 # A hair, as the kernel compares from below on either side, and rounds otherwise.
                 fell = test.down and statistic.value <= statistic.detect.lower + HAIR
