@@ -501,24 +501,20 @@ class Bank:
             _check_without_reference(detector)
             references = References.from_state(detector.labels, about["references"], sections["references"])
         bank._begin(detector, references, check_whole(max_streams, "max_streams"))
-        bank._adopt(
-            bank._rows(sections["records"]),
+        bank._load(
+            sections["records"],
             {check_whole(number, "a key's number", 0): key_from_json(name) for number, name in about["keys"]},
             check_whole(about["events"], "events", 0),
             check_whole(about["left"], "left", 0),
         )
         return bank
 
-    def _rows(self, saved: memoryview) -> npt.NDArray[np.uint8]:
-        """Records, a row each."""
-        size = self._detector.rules.size
-        if len(saved) % size:
-            raise ValueError(f"{len(saved)} bytes of records of {size}")
-        return np.frombuffer(saved, np.uint8).reshape(-1, size)
-
-    def _adopt(self, records: Array, names: dict[int, Hashable], events: int, left: int) -> None:
+    def _load(self, records: bytes | memoryview, names: dict[int, Hashable], events: int, left: int) -> None:
         """Give a new bank the state of another."""
-        self._arena.extend(np.ascontiguousarray(records))
+        size = self._detector.rules.size
+        if len(records) % size:
+            raise ValueError(f"{len(records)} bytes of records of {size}")
+        self._arena.extend(np.frombuffer(records, np.uint8).reshape(-1, size))
         heads = self._arena.heads()
         stray = (heads["last"] >= events) | (heads["last"] < -1)
         if stray.any() or int(heads["events"].sum(dtype=object)) > events:
@@ -541,7 +537,7 @@ class Bank:
 
 def _revive(detector: RecordDetector, given: dict[str, Any], saved: bytes, state: Any) -> Bank:
     bank = Bank(detector, **given)
-    bank._adopt(bank._rows(memoryview(saved)), *state)
+    bank._load(saved, *state)
     return bank
 
 

@@ -4,12 +4,13 @@ from libc.math cimport exp, log
 from libc.stdint cimport int8_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memset
 
-from fourrates.kernel.alternatives cimport Alternatives, Ratios, Row, clear_lanes, find_ratios, least_of
+from fourrates.kernel.alternatives cimport (
+    LANES, SIZES, Alternatives, Ratios, Row, clear_lanes, find_ratios, fourrates_bound, least_of,
+)
 from fourrates.kernel.confusions cimport Confusing
 from fourrates.kernel.dispersion cimport (
     BLOCKS, PERIOD, SMALLEST, UNITS, Dispersion, Tempering, close_block, quarters,
 )
-from fourrates.kernel.lanes cimport LANES, SIZES, fourrates_bound
 from fourrates.kernel.mix cimport Joint
 from fourrates.kernel.record cimport Rules
 from fourrates.kernel.strata cimport ODDS, Sample, Spread, Stratum

@@ -19,12 +19,12 @@ from libc.string cimport memset
 
 import numpy as np
 
-from fourrates.kernel.alternatives cimport Alternatives, Ratios, Row, clear_lanes, least_of, temper
+from fourrates.kernel.alternatives cimport (
+    LANES, SIZES, Alternatives, Ratios, Row, clear_lanes, fourrates_advance, fourrates_exponent, fourrates_log2,
+    fourrates_observe, least_of, sum_lanes, temper,
+)
 from fourrates.kernel.confusions cimport STEPS, Confusion, Swap, confuse, weigh
 from fourrates.kernel.dispersion cimport BLOCKS, LEVELS, PERIOD, SMALLEST, UNITS, Dispersion, dispersions
-from fourrates.kernel.lanes cimport (
-    LANES, SIZES, fourrates_advance, fourrates_exponent, fourrates_log2, fourrates_observe, sum_lanes,
-)
 from fourrates.kernel.memory cimport prefetch
 from fourrates.kernel.mix cimport (
     Joint, Mix, bound_mix, count_mix, fill, forget_joint, mix_ratios, refresh_mix, take_joint,
@@ -103,7 +103,8 @@ cdef class EvidenceRules(Rules):
         self.watch_mix, self.watch_joint = settings["watch_mix"], settings["watch_joint"]
         self.back_weight, self.back_threshold = settings["back_weight"], settings["back_threshold"]
         self.confirm, self.withdraw, self.recover = settings["confirm"], settings["withdraw"], settings["recover"]
-        self.distrust, self.least_known, self.directions = settings["distrust"], settings["least_known"], settings["directions"]
+        self.distrust, self.least_known = settings["distrust"], settings["least_known"]
+        self.directions = settings["directions"]
         self.lag, self.given_lag, self.prior = settings["lag"], settings["given_lag"], settings["prior"]
         self.tempering = settings["tempering"]
         self.estimate, self.fixed = settings["estimate"], settings["dispersion"]

@@ -3,11 +3,10 @@
 from libc.math cimport exp
 from libc.stdint cimport int64_t, uint8_t
 
-from fourrates.kernel.alternatives cimport Alternatives, Ratios, clear_lanes
-from fourrates.kernel.dispersion cimport BLOCKS, SMALLEST, UNITS, Dispersion, Tempering, close_block
-from fourrates.kernel.lanes cimport (
-    LANES, SIZES, fourrates_advance, fourrates_bound, fourrates_raise, fourrates_ratios,
+from fourrates.kernel.alternatives cimport (
+    LANES, SIZES, Alternatives, Ratios, clear_lanes, fourrates_advance, fourrates_bound, fourrates_raise, fourrates_ratios,
 )
+from fourrates.kernel.dispersion cimport BLOCKS, SMALLEST, UNITS, Dispersion, Tempering, close_block
 
 
 cdef struct Mix:
