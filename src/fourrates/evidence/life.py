@@ -254,25 +254,21 @@ class Life:
             age = float(look["back_age"][c]) / max(float(look["back"][c]), 1e-30)
             self._look_at_return(c, events_of(self._record) - round(min(age, 1e15)))
             return []
-        if happening == "look says as before":
-            self._set_condition(c, step.condition)
-            look["settled"][c] = 1
-            return []
         concerned = [c]
         if decision == NUMBERS["WITHDRAW_ALL"]:
             concerned = self._together(c)
         elif decision == NUMBERS["CONFIRM"]:
             concerned = [k for k in self._together(c) if k == c or self._is_confirmed_too(k)]
-        assert step.finding is not None
-        finding = self._finding(step.finding, concerned, back=step.condition == NORMAL)
+        back, still_away = step.condition == NORMAL, happening in ("look says nearer", "look says as before")
+        findings = [] if step.finding is None else [self._finding(step.finding, concerned, back)]
         for k in concerned:
-            if step.condition == NORMAL:
+            if back:
                 self._back_to_normal(k)
             else:
                 self._set_condition(k, step.condition)
-                look["settled"][k] |= happening == "look says nearer"
+                look["settled"][k] |= still_away
         self._close_if_all_normal()
-        return [finding]
+        return findings
 
     def _together(self, c: int) -> list[int]:
         """The recalls that moved together with this one, and share its look."""
