@@ -110,3 +110,10 @@ def test_one_at_a_time_in_bytes_and_in_a_bank_it_is_the_same():
 def test_what_does_not_go_together_is_named(given, probability, message):
     with pytest.raises(ValueError, match=message):
         fr.FourRates(**given).update_many([1], [1], probability=probability)
+
+
+def test_a_saved_state_loads_however_unequal_the_draws_and_with_a_reference():
+    detector = fr.FourRates(sampled=True, reference=[[213, 32], [9, 231]])
+    truth = np.zeros(20, int)
+    detector.update_many(truth, truth, probability={0: 0.9, 1: 0.1})
+    assert fr.FourRates.from_bytes(detector.to_bytes()).record_bytes == detector.record_bytes

@@ -109,9 +109,10 @@ class FourRatesRules(EvidenceRules):
             raise ValueError("a rate that is in no row")
         self._check_blocks(ones, events[:, 0])
         self._check_reference(ones["look"]["given"], ones["look"]["ones"])
-        known = n + np.where(recall["moved"] == 0, ones["look"]["given"], 0).astype(np.float64)
-        if self.sampled:  # a drawn observation may count as hundreds
-            known = np.maximum(known, known - n + ones["sample"]["n"])
+        known, given = n.astype(np.float64), ones["look"]["given"]
+        if self.sampled:  # a drawn observation may count as hundreds, one of the reference as several
+            known, given = np.maximum(known, ones["sample"]["n"]), np.maximum(given, ones["sample"]["given"])
+        known = known + np.where(recall["moved"] == 0, given, 0)
         self._check_base(recall["base"], recall["next_refresh_n"], n, known)
         recent = ones["recent"]
         if (
