@@ -658,7 +658,7 @@ def test_an_evicted_stream_still_counts_among_those_that_were_watched():
 
 
 def test_evidence_names_a_stream_before_its_alarm():
-    # With 20 streams of 500 events, e = evidence / 4,700: ten that are a hundredth of the way to the alarm are enough.
+    # With 20 streams of 500 events, e = evidence / 11,600: ten that are a hundredth of the way to the alarm are enough.
     random = np.random.default_rng(44)
     keys, truth = stable(random, 20, 500)
     bank = fr.Bank(arl=10_000_000)

@@ -13,7 +13,7 @@ from fourrates.evidence.rules import MARGIN
 
 Array = npt.NDArray[Any]
 
-PATIENCE = 3_000.0  # events of a stream, at which the price of looking at any time is lowest
+PATIENCE = 10_000.0  # events; a stream of about this length pays least for looks at any time
 
 
 def e_values(detector: RecordDetector, records: Array, heads: dict[str, Array]) -> npt.NDArray[np.float64]:
