@@ -385,3 +385,12 @@ def test_what_is_not_watched_has_left_nothing_however_little(name):
     record[0]["recall"][1][name][8] = 1e-44
     with pytest.raises(ValueError, match="evidence for a lane that is not watched"):
         detector.restore(record.tobytes())
+
+
+def test_a_power_of_zero_is_refused_as_evidence_would_be_nothing_over_nothing():
+    detector = fr.FourRates(1_000, labels=range(3))
+    detector.update_many([0, 1, 2] * 200, [0, 1, 2, 1, 2, 2] * 100)
+    record = np.frombuffer(bytearray(detector.record_bytes), detector.rules.layout)
+    record[0]["recall"][1]["power"][3] = 0
+    with pytest.raises(ValueError, match="power is 0"):
+        detector.restore(record.tobytes())

@@ -81,6 +81,10 @@ class FourRatesRules(EvidenceRules):
         for name in ("power", "shared_power", "base"):
             if name in found.dtype.names and not ((found[name] >= 0) & (found[name] <= 1)).all():
                 raise ValueError(f"{name} is not in [0, 1]")
+        if "power" in found.dtype.names:
+            in_use = found["next_refresh_n"] > 0
+            if (found["power"][in_use] == 0).any():
+                raise ValueError("power is 0")
         if "dispersion" not in found.dtype.names:
             return
         dispersion = found["dispersion"]
