@@ -24,7 +24,9 @@ def e_values(detector: RecordDetector, records: Array, heads: dict[str, Array]) 
         values[slot] += detector._life_of(records[slot]).proof()
     budget = detector.rules.threshold / MARGIN
     events = heads["events"]
-    return np.asarray(values * budget / ((events + PATIENCE) * (1 + np.log1p(events / PATIENCE)) ** 2))
+    price = (events + PATIENCE) * (1 + np.log1p(events / PATIENCE)) ** 2
+    with np.errstate(over="ignore"):  # evidence beyond every float is infinite
+        return np.asarray(values * (budget / price))
 
 
 def evidence_shares(detector: RecordDetector, records: Array) -> npt.NDArray[np.float64]:
