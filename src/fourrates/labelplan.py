@@ -145,7 +145,7 @@ class LabelPlan:
         self.guard = None if guard is None else dict(guard)
         self._names = rate_names(self.labels.values)[:2]
         segments = reference if isinstance(reference, Mapping) else {None: reference}
-        given = {name: confusion_counts(one, self.labels) for name, one in segments.items()}
+        given = {name: confusion_counts(counts, self.labels) for name, counts in segments.items()}
         counts = {name: in_order_of_codes(cells, self.labels) for name, cells in given.items()}
         self.delays: list[Delay] = []
         self._chosen: dict[Hashable, Floats] = {}

@@ -46,7 +46,7 @@ class Panel(NamedTuple):
 def drawn(watch: Watch, findings: Sequence[Finding], segment: str | None = None) -> Figure:
     """Draw a segment of a watch; the segments that moved, those with most harm first, if none is named."""
     traces = watch.traces
-    findings = [one for one in findings if not isinstance(one, Shift) and one.version == watch.version]  # drawn
+    findings = [finding for finding in findings if not isinstance(finding, Shift) and finding.version == watch.version]
     if segment is not None and segment not in watch.segments:
         raise KeyError(f"no segment {segment!r}")
     if segment is not None and segment not in traces:

@@ -189,7 +189,9 @@ class Episode:
 
     def __post_init__(self) -> None:
         drift = self.drift
-        here = [one for one in self.findings if (one.segment, one.version) == (drift.segment, drift.version)]
+        here = [
+            finding for finding in self.findings if (finding.segment, finding.version) == (drift.segment, drift.version)
+        ]
         ends = [finding.at for finding in here if finding.closes]
         self.first = max((at for at in ends if at <= drift.at), default=0)
         self.last = min((at for at in ends if at > drift.at), default=math.inf)

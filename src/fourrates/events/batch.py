@@ -83,4 +83,4 @@ class Batch:
     def take(self, which: Any) -> Batch:
         """Some events, by slice or by positions."""
         columns = {name: getattr(self, name) for name in COLUMNS}
-        return replace(self, **{name: one[which] for name, one in columns.items() if one is not None})
+        return replace(self, **{name: column[which] for name, column in columns.items() if column is not None})

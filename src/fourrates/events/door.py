@@ -294,7 +294,7 @@ def check_keys(column: Any, name: str, bad: BadRows) -> tuple[list[Any], npt.NDA
 def key_name(value: Any) -> str:
     """The name of a key: 2 and 2.0 have the same; several columns are joined by commas, quoted if need be."""
     if isinstance(value, tuple):
-        names = [key_name(one) for one in value]
+        names = [key_name(part) for part in value]
         return ", ".join(repr(name) if "," in name or name[:1] in "'\"" else name for name in names)
     return str(int(value) if type(value) is float and value.is_integer() else value)
 

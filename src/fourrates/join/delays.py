@@ -92,34 +92,34 @@ class LabelDelays:
         """The classes whose errors are labelled sooner or later than their right predictions."""
         self._thin()
         classes = [self._sample[self._sample["truth"] == code] for code in np.unique(self._sample["truth"])]
-        enough = [one for one in classes if FEWEST <= one["wrong"].sum() <= one.size - FEWEST]
+        enough = [waits for waits in classes if FEWEST <= waits["wrong"].sum() <= waits.size - FEWEST]
         least = NormalDist().inv_cdf(1 - LEVEL / (2 * max(len(enough), 1)))
         found = []
         for pairs in enough:
             score, effect = _compared(pairs[np.argsort(pairs["since"], kind="stable")])
             if abs(score) > least and abs(effect) >= SMALLEST:
                 waits = pairs["wait"][pairs["wrong"]], pairs["wait"][~pairs["wrong"]]
-                complete = max(float(np.quantile(one, NEARLY_ALL)) for one in waits)
-                wrong, right = (float(np.median(one)) for one in waits)
+                complete = max(float(np.quantile(times, NEARLY_ALL)) for times in waits)
+                wrong, right = (float(np.median(times)) for times in waits)
                 found.append(DelayDifference(int(pairs["truth"][0]), wrong, right, complete))
         return found
 
     def sentence(self, labels: Sequence[Hashable], per_second: float | None) -> str | None:
         """A warning for people; `per_second` units of time are a second, None if that is not known."""
         names = rate_names(labels)
-        told = []
-        for one in self.differences()[:SHOWN]:
-            first, second, how = ERRORS_FIRST if one.wrong < one.right else RIGHT_FIRST
+        sentences = []
+        for delays in self.differences()[:SHOWN]:
+            first, second, how = ERRORS_FIRST if delays.wrong < delays.right else RIGHT_FIRST
             sooner, later, complete = (
                 f"{time:.4g}" if per_second is None else duration(time / per_second)
-                for time in (min(one.wrong, one.right), max(one.wrong, one.right), one.complete)
+                for time in (min(delays.wrong, delays.right), max(delays.wrong, delays.right), delays.complete)
             )
-            rate = names[one.code]
-            told.append(
-                f"{first} on {shortened(str(labels[one.code]), 40)} are labelled sooner than {second} (half of them "
+            rate = names[delays.code]
+            sentences.append(
+                f"{first} on {shortened(str(labels[delays.code]), 40)} are labelled sooner than {second} (half of them "
                 f"within {sooner}, the others {later}): for the first {complete}, {rate} looks {how} than it is"
             )
-        return "; ".join(told) or None
+        return "; ".join(sentences) or None
 
     def to_bytes(self) -> bytes:
         """The sample; :meth:`load` takes it."""

@@ -177,7 +177,9 @@ class Monitor:
         made = Events(preds, preds, "", rows, _moments(times), segments, **own).take(new)
         self.predicted += made.preds.size
         delay = self.label_delay
-        found = self.watch.predict(made, self._names, wait=duration(delay) if delay is not None and delay >= 1 else None)
+        found = self.watch.predict(
+            made, self._names, wait=duration(delay) if delay is not None and delay >= 1 else None
+        )
         row = max(self.events - 1, 0)
         return [finding if isinstance(finding, PredictionShift) else replace(finding, row=row) for finding in found]
 

@@ -41,7 +41,7 @@ def in_words(found: Mapping[str, float], drifted: bool) -> str | None:
     most = max(found, key=lambda rate: found[rate], default=None)
     if most is None or found[most] < TOLD:
         return None
-    others = ", ".join(f"for {rate} {100 / one:.0f}" for rate, one in found.items() if rate != most)
+    others = ", ".join(f"for {rate} {100 / worth:.0f}" for rate, worth in found.items() if rate != most)
     aside = f" (for {most}; {others})" if 0 < len(found) - 1 <= 3 else f" (for {most})"
     worth = f"{100 / found[most]:.0f} independent ones{aside}"
     if drifted:

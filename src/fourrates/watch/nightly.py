@@ -29,9 +29,9 @@ def new_findings(watch: Watch, findings: Sequence[Finding], reported: dict[str, 
     """
     opened = {episode: drift for episode, drift in map(_episode, findings) if drift is not None}
     supported = {_episode(finding)[0] for finding in findings if finding.kind == "confirmation"}
-    there_now = {_episode(one.drift)[0]: one for one in watch.now().open if watch.holds}
-    opened |= {episode: one.drift for episode, one in there_now.items()}
-    supported |= {episode for episode, one in there_now.items() if one.supported}
+    there_now = {_episode(state.drift)[0]: state for state in watch.now().open if watch.holds}
+    opened |= {episode: state.drift for episode, state in there_now.items()}
+    supported |= {episode for episode, state in there_now.items() if state.supported}
     held = {
         episode
         for episode, drift in opened.items()
@@ -61,7 +61,7 @@ def _episode(finding: Finding) -> tuple[Episode, Drift | None]:
 
 def _about(finding: Finding) -> list[str]:
     drift = finding.kind == "drift"
-    kinds = [f"{one.rate} {one.direction}" for one in finding.changes] if drift else [finding.kind]
+    kinds = [f"{change.rate} {change.direction}" for change in finding.changes] if drift else [finding.kind]
     return [f"{finding.where or ''}\n{kind}" for kind in kinds]
 
 
@@ -75,6 +75,6 @@ def _is_new(finding: Finding, reported: dict[str, int]) -> bool:
     since = began if finding.kind == "drift" and began is not None else at
     if at is None or since is None:
         return True
-    last = max(reported.get(one, since - 1) for one in _about(finding))
+    last = max(reported.get(subject, since - 1) for subject in _about(finding))
     ended = max(reported.get(f"{finding.where or ''}\n{kind}", since - 1) for kind in ENDS)
     return since > last or (finding.kind == "drift" and at > ended > last)

@@ -98,7 +98,7 @@ class OpenDrift:
     @property
     def worst_first(self) -> dict[str, RateState]:
         """The rates away from normal, the most harmful first."""
-        return dict(sorted(self.rates.items(), key=lambda one: -harm(one[1])))
+        return dict(sorted(self.rates.items(), key=lambda item: -harm(item[1])))
 
     @property
     def leading(self) -> Drift:
@@ -257,8 +257,13 @@ class Now:
         from fourrates.plain import finding_record, moment, state_record
 
         deployed = [
-            {"version": one.version, "time": moment(one.time, utc), "event": one.event, "serves": one.serves}
-            for one in self.deployments
+            {
+                "version": deployed.version,
+                "time": moment(deployed.time, utc),
+                "event": deployed.event,
+                "serves": deployed.serves,
+            }
+            for deployed in self.deployments
         ]
         return {
             "status": self.status,

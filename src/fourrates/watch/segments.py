@@ -124,7 +124,7 @@ class Segments(Mapping[str | None, Detector]):
     def open(self) -> list[int]:
         if self.bank is not None:
             return [int(key) for key in self.bank.open_keys()]  # type: ignore[call-overload]
-        return [number for number, one in enumerate(self.detectors) if getattr(one, "open", None) is not None]
+        return [number for number, detector in enumerate(self.detectors) if getattr(detector, "open", None) is not None]
 
     def accept(self, name: str | None) -> Finding | None:
         number = self._numbers[name]
@@ -171,8 +171,8 @@ class Segments(Mapping[str | None, Detector]):
         if self.bank is not None:
             return self.bank.progress(numbers)
         detectors = [self.detectors[number] for number in numbers.tolist()]
-        since = [-1 if one.warning_since is None else one.warning_since for one in detectors]
-        return np.array([one.events for one in detectors], np.int64), np.array(since, np.int64)
+        since = [-1 if detector.warning_since is None else detector.warning_since for detector in detectors]
+        return np.array([detector.events for detector in detectors], np.int64), np.array(since, np.int64)
 
     # State ----------------------------------------------------------------------------------------------------
 
@@ -186,7 +186,7 @@ class Segments(Mapping[str | None, Detector]):
         if self.references is not None:
             labels = self.detector.labels
             about["references"] = {
-                name: confusion_counts(one, labels).tolist() for name, one in self.references.items()
+                name: confusion_counts(counts, labels).tolist() for name, counts in self.references.items()
             }
         return about, sections
 
@@ -201,7 +201,7 @@ class Segments(Mapping[str | None, Detector]):
             raise ValueError("the saved run begins with a detector that has seen events")
         references = None
         if "references" in about:
-            references = {name: confusion_counts(one, start.labels) for name, one in about["references"].items()}
+            references = {name: confusion_counts(counts, start.labels) for name, counts in about["references"].items()}
         streams = cls(start, references)
         streams.names = _checked_names(about["streams"])
         streams._numbers = {name: number for number, name in enumerate(streams.names)}
@@ -214,8 +214,8 @@ class Segments(Mapping[str | None, Detector]):
             _check_same(streams.bank.detector, start)
         else:
             streams.detectors = [kind.from_bytes(bytes(sections[f"stream{i}"])) for i in range(len(streams))]
-            for one in streams.detectors:
-                _check_same(one, start)
+            for detector in streams.detectors:
+                _check_same(detector, start)
         return streams
 
 
@@ -227,6 +227,6 @@ def _checked_names(names: Any) -> list[str | None]:
     return [*names]
 
 
-def _check_same(one: Detector, start: Detector) -> None:
-    if type(one) is not type(start) or one.parameters != start.parameters:
-        raise ValueError(f"a stream of {one!r} in a run of {start!r}")
+def _check_same(detector: Detector, start: Detector) -> None:
+    if type(detector) is not type(start) or detector.parameters != start.parameters:
+        raise ValueError(f"a stream of {detector!r} in a run of {start!r}")

@@ -101,9 +101,9 @@ class Streams:
             first = int(events[i]) - part.rows.size
             own = findings.get(number, [])
             if own or alone:
-                for one in self._placed_in(number, part, first, own):
-                    at = one.at - first
-                    found.append((at if positions is None else int(positions[at]), one))
+                for finding in self._placed_in(number, part, first, own):
+                    at = finding.at - first
+                    found.append((at if positions is None else int(positions[at]), finding))
             if number in self.traces:
                 self.traces[number].take(part.truths, part.preds, part.times, part.volumes)
         return found

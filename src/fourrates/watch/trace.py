@@ -144,7 +144,7 @@ class Trace:
     def curve(self, rate: str, points: int = POINTS) -> Curve:
         """A rate over time, in points of equally many observations and so of equal precision."""
         n, right = self.observed(rate) or (np.zeros(0, np.int64),) * 2
-        ns, rights = (np.append(0, np.cumsum(one)) for one in (n, right))
+        ns, rights = (np.append(0, np.cumsum(counts)) for counts in (n, right))
         each = max(-(-int(ns[-1]) // points), FEWEST)
         # The bins that complete a point; the rest makes a point if it is half of one.
         cuts = np.unique([0, *np.searchsorted(ns, np.arange(each, ns[-1] + each / 2, each)).clip(0, len(n))])
@@ -196,4 +196,4 @@ def normal_levels(
         seen = observations(trace.between(start, end), rate, trace.labels) if isnan(levels[place]) else None
         if seen is not None and seen[0]:
             levels[place] = float(seen[1] / seen[0])
-    return [one for one in zip(starts, levels, strict=True) if not isnan(one[1])]
+    return [(start, level) for start, level in zip(starts, levels, strict=True) if not isnan(level)]

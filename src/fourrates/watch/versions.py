@@ -114,7 +114,7 @@ class Version:
             if [*overall.segments] not in ([], [None]):
                 raise ValueError("the overall stream of the saved watch has segments")
         parts = Streams.from_bytes(sections[f"{prefix}segments"], trace, name)
-        event, block = (check_whole(one, "a prediction", 0) for one in (event, block))
+        event, block = (check_whole(number, "a prediction", 0) for number in (event, block))
         return cls(name, parts, overall, None if time is None else moment(time), event, block, retired)
 
 

@@ -286,11 +286,11 @@ class Watch:
             some = batch.take(part)
             for version, rows in self._note_versions(of[part], called, some.times, predicted):
                 taken = version.take(some if rows is None else some.take(rows), names)
-                found += [(part.start + (at if rows is None else int(rows[at])), one) for at, one in taken]
-                found += [(part.stop, one) for one in (self._close(version, some) if version.retired else ())]
+                found += [(part.start + (at if rows is None else int(rows[at])), finding) for at, finding in taken]
+                found += [(part.stop, finding) for finding in (self._close(version, some) if version.retired else ())]
             self._count(some)
             if predicted:
-                found += [(part.stop, one) for one in self._predicted(part.stop - part.start, some)]
+                found += [(part.stop, finding) for finding in self._predicted(part.stop - part.start, some)]
         return found
 
     def _blocks(self, of: npt.NDArray[np.int64], names: Sequence[str | None]) -> Iterator[slice]:
@@ -311,7 +311,7 @@ class Watch:
         met = []
         codes, first = np.unique(of, return_index=True)
         self.check_versions(names[code] for code in codes.tolist())
-        for code, at in sorted(zip(codes.tolist(), first.tolist(), strict=True), key=lambda one: one[1]):
+        for code, at in sorted(zip(codes.tolist(), first.tolist(), strict=True), key=lambda item: item[1]):
             version = self._versions.get(names[code])
             if version is None:
                 version = self._begin_version(names[code], None if times is None else times[at], self._predictions + at)
@@ -329,7 +329,9 @@ class Watch:
         if first:
             self._versions.clear()  # the version before any was known
         elif len(known) >= MOST_VERSIONS:
-            del self._versions[min((one for one in known if one.retired), key=lambda one: one.block).name]
+            del self._versions[
+                min((version for version in known if version.retired), key=lambda version: version.block).name
+            ]
         self._versions[name] = new
         return new
 
@@ -357,7 +359,7 @@ class Watch:
 
     def check_versions(self, names: Iterable[str | None]) -> None:
         """Raise an InputError if these versions would make too many at once."""
-        live = {one.name for one in self._live if one.name is not None or one.parts.events}
+        live = {version.name for version in self._live if version.name is not None or version.parts.events}
         if len(live.union(names)) > MOST_VERSIONS:
             raise InputError(f"more than {MOST_VERSIONS} versions predict at once. Is that the version of a model?")
 
@@ -394,7 +396,9 @@ class Watch:
     def deployments(self) -> tuple[Deployment, ...]:
         """The versions met, oldest first."""
         named = [version for version in self._versions.values() if version.name is not None]
-        return tuple(Deployment(one.name or "", one.time, one.event, not one.retired) for one in named)
+        return tuple(
+            Deployment(version.name or "", version.time, version.event, not version.retired) for version in named
+        )
 
     def now(self) -> Now:
         """The current status, with open drifts and the rates since their alarms."""
@@ -480,7 +484,7 @@ class Watch:
         watch._begin(trace, Columns(**columns), {})
         watch.events = check_whole(about["events"], "events", 0)
         watch._predictions = check_whole(about["predictions"], "predictions", 0)
-        watch.first_time, watch.last_time = (None if one is None else moment(one) for one in about["times"])
+        watch.first_time, watch.last_time = (None if time is None else moment(time) for time in about["times"])
         for i, one in enumerate(about["versions"]):
             version = Version.from_state(one, found.sections, str(i), trace)
             watch._versions[version.name] = version
@@ -501,4 +505,4 @@ class Watch:
 
 
 def in_order(found: list[Placed]) -> list[Finding]:
-    return [finding for _, finding in sorted(found, key=lambda one: one[0])]
+    return [finding for _, finding in sorted(found, key=lambda placed: placed[0])]
