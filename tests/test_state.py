@@ -172,7 +172,7 @@ def test_evidence_that_faded_away_takes_with_it_all_that_belongs_to_it(until):
         recall = np.frombuffer(detector.record_bytes, detector.rules.layout)[0]["recall"]
         gone = recall["evidence"] == 0
         faded += bool(gone[recall["n"] > 1_000].any())
-        assert not any(recall[name][gone].any() for name in ("age", "seen", "right"))
+        assert not any(recall[name][gone].any() for name in ("age", "n_since", "correct_since"))
         assert fr.FourRates.from_bytes(detector.to_bytes()).record_bytes == detector.record_bytes
     assert faded > 0
 
@@ -187,7 +187,7 @@ def test_where_evidence_only_fades_the_first_lane_of_a_direction_has_no_weight(c
     assert fades[((weights == 0) & (weights > 0).any((0, 1))).any((2, 3))].all()
 
 
-@pytest.mark.parametrize("name", ["age", "seen", "right"])
+@pytest.mark.parametrize("name", ["age", "n_since", "correct_since"])
 def test_what_is_let_in_stays_in(name):
     # As much as the check allows, for evidence that is there and for such as is not, at rates where nothing looks for
     # an improvement; then all are right.
@@ -197,8 +197,8 @@ def test_what_is_let_in_stays_in(name):
     record = np.frombuffer(bytearray(detector.record_bytes), detector.rules.layout)
     recall = record[0]["recall"]
     assert (recall["evidence"][:, 6:] == 0).all()
-    if name == "right":
-        recall[name] = (1 - 1e-6) * (1.01 * recall["seen"] + 1e-37)
+    if name == "correct_since":
+        recall[name] = (1 - 1e-6) * (1.01 * recall["n_since"] + 1e-37)
     else:
         most = recall["last" if name == "age" else "n"][:, None]
         recall[name] = (1 - 1e-6) * 1.01 * most * (recall["evidence"] + 1e-37)
@@ -286,7 +286,7 @@ def test_a_recall_that_moved_to_nearly_one_is_saved_and_may_be_back():
         (("shared", "dispersion", "first", 9), -4, "blocks of no stream"),
         (("mix", "block"), 1, "blocks of no stream"),
         (("mix", "dispersion", "first", 0), 3, "blocks of no stream"),
-        (("recall", 1, "seen", 0), 1e30, "more observations since a change than there were"),
+        (("recall", 1, "n_since", 0), 1e30, "more observations since a change than there were"),
         (("look", 1, "back"), 1e9, "a look at no drift"),
         (("look", 1, "back_age"), np.nan, "a look at no drift"),
         (("look", 1, "condition"), 1, "a look at no drift"),
@@ -377,7 +377,7 @@ def test_where_dispersion_is_given_no_block_is_ever_begun():
         detector.restore(record.tobytes())
 
 
-@pytest.mark.parametrize("name", ["evidence", "age", "seen", "right"])
+@pytest.mark.parametrize("name", ["evidence", "age", "n_since", "correct_since"])
 def test_what_is_not_watched_has_left_nothing_however_little(name):
     detector = fr.FourRates(1_000, sides="down")
     detector.update_many([0, 1] * 200, [0, 1, 1, 1] * 100)

@@ -207,7 +207,7 @@ class Bank:
             return
         references = self._references.numbers(list(map(self._keys.name, numbers.tolist(), kinds.tolist())))
         self._arena.begin(numbers, kinds)
-        self._arena.refer(first, *references)
+        self._arena.set_reference(first, *references)
 
     @exclusively
     def accept(self, key: Hashable, reference: Any = None, *, force: bool = False) -> KeyedFinding | None:

@@ -75,7 +75,7 @@ class FourRatesRules(EvidenceRules):
             for value in [found[name]] if inner is None else [found[name][part] for part in inner]:
                 if value.dtype.kind == "f" and not np.isfinite(value).all():
                     raise ValueError(f"{name} is not finite")
-        for name in ("evidence", "age", "total", "proof", "seen", "right", "next_refresh_n"):
+        for name in ("evidence", "age", "total", "proof", "n_since", "correct_since", "next_refresh_n"):
             if name in found.dtype.names and (found[name] < 0).any():
                 raise ValueError(f"{name} is negative")
         for name in ("power", "shared_power", "base"):
@@ -289,7 +289,7 @@ class FourRatesRules(EvidenceRules):
         for found, seen, watched in zip(parts, events, self.watched, strict=False):
             evidence = found["evidence"].astype(np.float64)
             totals = evidence.sum(-1)
-            lanes = [name for name in ("evidence", "age", "seen", "right") if name in found.dtype.names]
+            lanes = [name for name in ("evidence", "age", "n_since", "correct_since") if name in found.dtype.names]
             if any(found[name][..., ~watched].any() for name in lanes):
                 raise ValueError("evidence for a lane that is not watched")
             if (evidence > self.most).any():
@@ -301,7 +301,9 @@ class FourRatesRules(EvidenceRules):
         if (np.abs(recall["total"].sum(1, dtype=np.float64) - shared["own"]) > 1e-6 * self.threshold).any():
             raise ValueError("evidence that does not add up")
         most = recall["n"][..., None] * (recall["evidence"].astype(np.float64) + NOTHING)
-        if (recall["seen"] > 1.01 * most).any() or (recall["right"] > 1.01 * recall["seen"] + NOTHING).any():
+        if (recall["n_since"] > 1.01 * most).any() or (
+            recall["correct_since"] > 1.01 * recall["n_since"] + NOTHING
+        ).any():
             raise ValueError("more observations since a change than there were")
 
 

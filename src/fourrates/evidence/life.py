@@ -422,7 +422,7 @@ class Life:
 
     def _clear(self, recall: Any) -> None:
         """Clear the evidence that these recalls moved; their bases are updated next."""
-        recall[["next_refresh_n", "row", "seen", "right", *EVIDENCE]] = 0
+        recall[["next_refresh_n", "row", "n_since", "correct_since", *EVIDENCE]] = 0
 
     def _clear_shared(self) -> None:
         """Clear the evidence that several recalls moved, with a class-mix shift or without."""

@@ -230,8 +230,8 @@ def _moved(
     share = float(recall["n"]) / max(int(record["shared"]["taken"]), 1)
     weight = np.maximum(recall["evidence"][lanes].astype(float), 1e-30)
     known, known_right = known_of(rules, record, c)
-    seen = np.clip(recall["seen"][lanes] / weight, 1.0, max(float(recall["n"]), 1.0))
-    right = np.clip(recall["right"][lanes] / weight, 0.0, seen)
+    seen = np.clip(recall["n_since"][lanes] / weight, 1.0, max(float(recall["n"]), 1.0))
+    right = np.clip(recall["correct_since"][lanes] / weight, 0.0, seen)
     if not own:
         apart = np.abs(np.log((seen + 1) / (ages[:, None] * share + 1)))
         seen, right = seen[apart.argmin(1)], right[apart.argmin(1)]
@@ -331,7 +331,7 @@ def _seen_since(recall: Any, age: float) -> float:
     weight = np.maximum(recall["evidence"], 1e-30)
     ages = recall["age"] / weight
     best = int(np.abs(np.log((ages + 1) / (age + 1))).argmin())
-    return float(recall["seen"][best] / weight[best] * (age + 1) / (ages[best] + 1))
+    return float(recall["n_since"][best] / weight[best] * (age + 1) / (ages[best] + 1))
 
 
 # The episode ------------------------------------------------------------------------------------------------------

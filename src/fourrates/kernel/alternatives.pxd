@@ -14,7 +14,7 @@ cdef extern from "lanes.h":
     void fourrates_ratios(float p, int right, const float* growth, float* ratio) noexcept nogil
     void fourrates_raise(float* ratio, const float* power) noexcept nogil
     float fourrates_advance(float* evidence, float* age, const float* weight, const float* ratio, float gap) noexcept nogil
-    float fourrates_observe(float* evidence, float* age, float* seen, float* right, const float* weight,
+    float fourrates_observe(float* evidence, float* age, float* n_since, float* correct_since, const float* weight,
                             const float* ratio, float gap, float one) noexcept nogil
     void fourrates_bound(const float* evidence, float* product, float most) noexcept nogil
 

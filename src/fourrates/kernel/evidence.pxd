@@ -65,8 +65,8 @@ cdef struct Recall:
     float[SIZES] shared_power   # and of the shared ones
     float[LANES] evidence   # of each lane, weighted, summed over all moments at which the change may have begun,
     float[LANES] age        # and times the events since
-    float[LANES] seen       # evidence times observations since the change began,
-    float[LANES] right      # and right ones
+    float[LANES] n_since    # evidence times observations since the change began,
+    float[LANES] correct_since   # and right ones
     float block             # right ones in the present block of 8; with strata those beyond expectation
     float offset            # with strata, of its log-odds from those of their mean
     Dispersion dispersion
@@ -110,8 +110,8 @@ cdef inline void clear(Recall* recall) noexcept nogil:
     """There is no evidence that it moved."""
     recall.total = 0.0
     clear_lanes(recall.evidence, recall.age)
-    memset(recall.seen, 0, sizeof(recall.seen))
-    memset(recall.right, 0, sizeof(recall.right))
+    memset(recall.n_since, 0, sizeof(recall.n_since))
+    memset(recall.correct_since, 0, sizeof(recall.correct_since))
 
 
 cdef inline void fill_ratios(const Recall* recall, int right, Ratios* ratios) noexcept nogil:
@@ -213,6 +213,6 @@ cdef inline void note_blocks(Recall* recall, Shared* shared, const Stratum* own,
 cdef inline void bound(Recall* recall, float events, Shared* shared) noexcept nogil:
     """Evidence is no older than the events since the restart, and no more was seen since the change than observed."""
     fourrates_bound(recall.evidence, recall.age, events)
-    fourrates_bound(recall.evidence, recall.seen, <float>recall.n)
-    fourrates_bound(recall.seen, recall.right, 1.0)
+    fourrates_bound(recall.evidence, recall.n_since, <float>recall.n)
+    fourrates_bound(recall.n_since, recall.correct_since, 1.0)
     fourrates_bound(shared.evidence, shared.age, <float>shared.taken)

@@ -204,7 +204,7 @@ cdef class EvidenceRules(Rules):
     cdef void begin(self, char* record) noexcept nogil:
         """A stream without events is all zero but for its reference."""
         cdef int c
-        self.refer(record, &self.given[0], &self.given_ones[0])
+        self.set_reference(record, &self.given[0], &self.given_ones[0])
         for c in range(self.classes):
             self.scatter_of(c, &self.recall(record, c).dispersion)
         self.scatter_of(self.classes, &(<Shared*>(record + self.common)).dispersion)
@@ -234,7 +234,7 @@ cdef class EvidenceRules(Rules):
         if self.watch_mix:
             bound_mix(<Mix*>(record + self.mixed), self.joint_of(record))
 
-    cdef void refer(self, char* record, const float* given, const float* given_ones) noexcept nogil:
+    cdef void set_reference(self, char* record, const float* given, const float* given_ones) noexcept nogil:
         """Give a stream that has seen nothing a reference of its own."""
         cdef int c
         for c in range(self.classes):
@@ -433,7 +433,7 @@ cdef class EvidenceRules(Rules):
             sample.volume += min(self.odds[ODDS - 1 - stratum if pred else stratum], <float>1.0)
         shared.own -= recall.total
         if self.watched[truth]:
-            recall.total = fourrates_observe(recall.evidence, recall.age, recall.seen, recall.right,
+            recall.total = fourrates_observe(recall.evidence, recall.age, recall.n_since, recall.correct_since,
                                              ratios.alone.weight, ratios.own[right], gap, <float>right)
         shared.total = fourrates_advance(shared.evidence, shared.age, ratios.together.weight,
                                          ratios.shared[right], 1.0)

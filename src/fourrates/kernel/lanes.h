@@ -88,7 +88,7 @@ static inline float fourrates_advance(float *FOURRATES_APART evidence, float *FO
 
 /* Likewise, and evidence times observations, and times right ones, since the change began. */
 static inline float fourrates_observe(float *FOURRATES_APART evidence, float *FOURRATES_APART age,
-                                      float *FOURRATES_APART seen, float *FOURRATES_APART right,
+                                      float *FOURRATES_APART n_since, float *FOURRATES_APART correct_since,
                                       const float *FOURRATES_APART weight, const float *FOURRATES_APART ratio, float gap,
                                       float one)
 {
@@ -97,8 +97,8 @@ static inline float fourrates_observe(float *FOURRATES_APART evidence, float *FO
         float old = evidence[j], now = (old + gap * weight[j]) * ratio[j];
         evidence[j] = now;
         age[j] = (age[j] + gap * old + ages * weight[j]) * ratio[j];
-        seen[j] = seen[j] * ratio[j] + now;
-        right[j] = right[j] * ratio[j] + one * now;
+        n_since[j] = n_since[j] * ratio[j] + now;
+        correct_since[j] = correct_since[j] * ratio[j] + one * now;
     }
     return fourrates_sum(evidence);
 }

@@ -52,7 +52,7 @@ cdef class Rules:
     cdef readonly int64_t size            # bytes of a record
 
     cdef void begin(self, char* record) noexcept nogil
-    cdef void refer(self, char* record, const float* given, const float* given_ones) noexcept nogil
+    cdef void set_reference(self, char* record, const float* given, const float* given_ones) noexcept nogil
     cdef void restart(self, char* record) noexcept nogil
     cdef void load_checked(self, char* record) noexcept nogil
     cdef int step(self, char* record, int truth, int pred) noexcept nogil

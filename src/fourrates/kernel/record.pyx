@@ -33,7 +33,7 @@ cdef class Rules:
     cdef void begin(self, char* record) noexcept nogil:
         """Write the body of a stream that has seen nothing; its memory is zero."""
 
-    cdef void refer(self, char* record, const float* given, const float* given_ones) noexcept nogil:
+    cdef void set_reference(self, char* record, const float* given, const float* given_ones) noexcept nogil:
         """Give a stream that has seen nothing its own reference, the observations and right ones by class."""
 
     cdef void restart(self, char* record) noexcept nogil:
@@ -170,11 +170,11 @@ cdef class Arena:
             self.rules.begin(record)
         self.size += keys.shape[0]
 
-    def refer(self, int64_t first, const float[:, ::1] given, const float[:, ::1] given_ones):
+    def set_reference(self, int64_t first, const float[:, ::1] given, const float[:, ::1] given_ones):
         """Give streams that have seen nothing, from slot `first` on, their own references."""
         cdef Py_ssize_t i
         for i in range(given.shape[0]):
-            self.rules.refer(self.at(first + i), &given[i, 0], &given_ones[i, 0])
+            self.rules.set_reference(self.at(first + i), &given[i, 0], &given_ones[i, 0])
 
     def run(self, const int32_t[::1] slots, const uint16_t[::1] truths, const uint16_t[::1] preds,
             const uint32_t[::1] places, Py_ssize_t start, Py_ssize_t end, int64_t clock):
