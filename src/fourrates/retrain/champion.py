@@ -15,9 +15,9 @@ from fourrates.detectors.four_rates import FourRates
 from fourrates.findings import Drift
 from fourrates.labels import Codes
 from fourrates.retrain.fixed_share import FixedShare, Measure
-from fourrates.retrain.life import Decision, FitError, Why
 from fourrates.retrain.loop import Loop
 from fourrates.retrain.rows import take
+from fourrates.retrain.serving import Decision, FitError, Why
 from fourrates.retrain.window import Window
 
 MEMORY = 500  # examples of the shortest window, if the first model was trained elsewhere
@@ -75,7 +75,7 @@ class ChampionRetrainer(Loop):
     ----------
     experts : tuple of Expert
         The models that vote, each with its `weight` and the `window` it was trained on; `model` is the heaviest.
-    models : tuple of Life
+    models : tuple of ServingPeriod
         The vote between one drift and the next, with its counts.
     decisions : list of Decision
         Every drift and every fit, and why a fit had to wait or failed.

@@ -16,9 +16,9 @@ from fourrates.join import LabelJoin
 from fourrates.join.paired import Pairs
 from fourrates.labels import Codes
 from fourrates.retrain.learner import Learner
-from fourrates.retrain.life import FitError, Life, Why
 from fourrates.retrain.pending import Examples
 from fourrates.retrain.rows import count, join, take
+from fourrates.retrain.serving import FitError, ServingPeriod, Why
 
 UNKNOWN = -1  # a prediction of the serving model not made yet
 FIRST_BLOCK, LARGEST_BLOCK = 256, 2048  # examples predicted at once; those after a new model are wasted
@@ -44,7 +44,7 @@ class Loop:
         self.model: Any = None
         self.drifts: list[Drift] = []
         self.events = 0
-        self._lives: list[Life] = []
+        self._periods: list[ServingPeriod] = []
         self._waiting = Examples()
         self._left: tuple[Any, Codes, npt.NDArray[np.int32]] | None = None  # by an error in the midst of late labels
 
@@ -64,12 +64,12 @@ class Loop:
     # Results ------------------------------------------------------------------------------------------------
 
     @property
-    def models(self) -> tuple[Life, ...]:
+    def models(self) -> tuple[ServingPeriod, ...]:
         """The life of every model so far, the serving one last."""
-        if not self._lives:
+        if not self._periods:
             return ()
         confusion = tuple(tuple(row) for row in self._confusion.tolist())
-        return (*self._lives[:-1], replace(self._lives[-1], confusion=confusion))
+        return (*self._periods[:-1], replace(self._periods[-1], confusion=confusion))
 
     @property
     def pending(self) -> int:
@@ -90,7 +90,7 @@ class Loop:
 
     def serve(self, model: Any) -> Self:
         """Put a model trained elsewhere into service; it is not cloned."""
-        return self._begin(model, "hand" if self._lives else "first", None)
+        return self._begin(model, "hand" if self._periods else "first", None)
 
     def predict(self, X: Any, ids: Any = None, times: Any = None) -> npt.NDArray[Any]:
         """Predict by the serving model; with ids, remember it until :meth:`observe` brings the labels.
@@ -111,7 +111,7 @@ class Loop:
         said = self._decoded(preds)
         if ids is not None:
             pairs = self.join.predict(_several(ids), said, times, self._waiting.next_numbers(count(rows)))
-            self._waiting.add(rows, len(self._lives))
+            self._waiting.add(rows, len(self._periods))
             try:
                 self._use(pairs)
             except FitError as error:
@@ -146,7 +146,7 @@ class Loop:
         ready = [] if self._left is None else [self._left]
         if len(pairs):
             rows, lives = self._waiting.get(pairs.tags)
-            preds = np.where(lives == len(self._lives), pairs.preds.astype(np.int32), UNKNOWN)
+            preds = np.where(lives == len(self._periods), pairs.preds.astype(np.int32), UNKNOWN)
             ready.append((rows, pairs.truths, preds))
         if self._waiting.outnumber(self.pending):
             self._waiting.keep(self.join.waiting_tags)
@@ -167,7 +167,7 @@ class Loop:
         done, block = 0, FIRST_BLOCK
         failures: list[FitError] = []
         while done < truths.size:
-            lives = len(self._lives)
+            lives = len(self._periods)
             ahead = slice(done, done + LARGEST_BLOCK)
             taken = self._step(take(rows, ahead), truths[ahead], preds[ahead], block)
             block = min(2 * block, LARGEST_BLOCK)
@@ -176,7 +176,7 @@ class Loop:
                 self._renew()
             except FitError as error:
                 failures.append(error)
-            if len(self._lives) > lives:
+            if len(self._periods) > lives:
                 preds[done:] = UNKNOWN
                 block = FIRST_BLOCK
         if failures:
@@ -186,12 +186,12 @@ class Loop:
 
     def _begin(self, model: Any, why: Why, window: range | None) -> Self:
         """Put a model into service."""
-        if self._lives:
-            *self._lives, last = self.models
-            self._lives.append(replace(last, stop=self.events))
+        if self._periods:
+            *self._periods, last = self.models
+            self._periods.append(replace(last, stop=self.events))
         classes = len(self._learner.labels.values)
         self._confusion = np.zeros((classes, classes), np.int64)
-        self._lives.append(Life(self.events, None, why, window, None, ()))
+        self._periods.append(ServingPeriod(self.events, None, why, window, None, ()))
         self.model = model
         return self
 
@@ -207,7 +207,7 @@ class Loop:
     def _note(self, drift: Drift) -> None:
         """Record a drift, with the life of its model."""
         self.drifts.append(drift)
-        self._lives[-1] = replace(self._lives[-1], drift=drift)
+        self._periods[-1] = replace(self._periods[-1], drift=drift)
 
     def _count(self, truths: Codes, preds: npt.NDArray[np.int32]) -> None:
         np.add.at(self._confusion, (truths, preds), 1)

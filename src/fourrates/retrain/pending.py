@@ -24,7 +24,7 @@ class _Asked(NamedTuple):
 
     numbers: Numbers  # in order
     rows: Any
-    life: int
+    period: int
 
 
 class Examples:
@@ -39,17 +39,17 @@ class Examples:
         """The numbers that this many examples will have."""
         return np.arange(self._next, self._next + size)
 
-    def add(self, rows: Any, life: int) -> None:
-        """Keep a copy of these examples, predicted in this life."""
+    def add(self, rows: Any, period: int) -> None:
+        """Keep a copy of these examples, predicted in this period."""
         size = count(rows)
         if size:
-            self._asked.append(_Asked(self.next_numbers(size), take(rows, np.arange(size)), life))
+            self._asked.append(_Asked(self.next_numbers(size), take(rows, np.arange(size)), period))
             self._firsts.append(self._next)
             self._next += size
             self._kept += size
 
     def get(self, numbers: Numbers) -> tuple[Any, Numbers]:
-        """The examples of these numbers, at least one, and the life of the model that predicted each."""
+        """The examples of these numbers, at least one, and the period of the model that predicted each."""
         places: dict[int, list[int]] = {}
         for position, number in enumerate(numbers.tolist()):
             places.setdefault(bisect_right(self._firsts, number) - 1, []).append(position)
@@ -58,8 +58,8 @@ class Examples:
             asked = self._asked[place]
             tables.append(take(asked.rows, np.searchsorted(asked.numbers, numbers[positions])))
         order = np.argsort(np.concatenate(list(places.values())))
-        lives = np.concatenate([np.full(len(positions), self._asked[i].life) for i, positions in places.items()])
-        return take(join(tables), order), lives[order]
+        periods = np.concatenate([np.full(len(positions), self._asked[i].period) for i, positions in places.items()])
+        return take(join(tables), order), periods[order]
 
     def outnumber(self, waiting: int) -> bool:
         """Whether more are kept than twice the number that wait."""
@@ -74,7 +74,7 @@ class Examples:
                 left.append(asked)
             elif high > low:
                 places = np.searchsorted(asked.numbers, waiting[low:high])
-                left.append(_Asked(asked.numbers[places], take(asked.rows, places), asked.life))
+                left.append(_Asked(asked.numbers[places], take(asked.rows, places), asked.period))
         self._asked = left
         self._firsts = [int(asked.numbers[0]) for asked in left]
         self._kept = sum(asked.numbers.size for asked in left)

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from fourrates.checks import check_whole
 from fourrates.detectors import Detector
 from fourrates.labels import Codes
-from fourrates.retrain.life import FitError, Why
 from fourrates.retrain.loop import Loop
 from fourrates.retrain.rows import take
+from fourrates.retrain.serving import FitError, Why
 from fourrates.retrain.window import Window
 
 
@@ -50,8 +50,8 @@ class Retrainer(Loop):
         The ones that watch and serve.
     drifts : list of Drift
         All drifts so far. Their positions count the labels observed, from 0.
-    models : tuple of Life
-        The life of every model so far, the serving one last.
+    models : tuple of ServingPeriod
+        The serving period of every model so far, the serving one last.
     collecting : bool
         Whether there was a drift and the examples to train on are not complete yet.
     events, pending : int
@@ -82,8 +82,8 @@ class Retrainer(Loop):
     >>> y = np.where(np.arange(6_000) < 3_000, X[:, 0] > 0, X[:, 1] > 0).astype(int)
     >>> retrainer = Retrainer(LogisticRegression(), fr.LFR()).fit(X[:500], y[:500])
     >>> predictions = retrainer.run(X[500:], y[500:])
-    >>> for life in retrainer.models:
-    ...     print(life)
+    >>> for period in retrainer.models:
+    ...     print(period)
     0 to 2,599: first, accuracy 0.973 of 2,600
     2,600 on: drift, trained on 2,500 to 2,599, accuracy 0.987 of 2,900
     """

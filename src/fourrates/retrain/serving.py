@@ -33,7 +33,7 @@ class FitError(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class ServingPeriod:
     """The service of one model, and its results."""
 
     start: int  #: the first example of the stream for which it served
