@@ -44,7 +44,7 @@ class Position:
     """How far a file was read. Save it with the results (`msgspec.to_builtins`), and resume from it."""
 
     path: Path  # the path by which the file was opened, links resolved; it may have been renamed since
-    inode: int  # 0 if the file is gone and there is no next one yet
+    inode: int
     modified: int  # ns
     offset: Annotated[int, Meta(ge=0, le=2**63 - 1)]  # bytes read
     head: Annotated[bytes, Meta(max_length=HEAD)]  # the first bytes of the file
@@ -52,7 +52,7 @@ class Position:
     half: bytes  # the start of a line that has not ended
     copied: bool  # whether the file is the copy that a truncation left
     passed: Annotated[tuple[int, ...], Meta(max_length=PASSED)]  # the inodes of earlier files
-    switched: tuple[tuple[Path, int], ...]  # the files, path and inode, that a link was switched to since
+    switched: tuple[Path, ...]  # the files that a link was switched to since
 
     def __post_init__(self) -> None:
         if len(self.last) != min(LAST, self.offset):
@@ -66,6 +66,10 @@ class Position:
     def precedes(self, file: _File) -> bool:
         """Whether a rotated file was written after this one."""
         return file.modified > self.modified or (file.modified == self.modified and file.inode not in self.passed)
+
+    def may_be_in(self, file: _File) -> bool:
+        """Whether a rotated file may be a copy of this one; any is like one that was empty, except earlier ones."""
+        return file.modified >= self.modified and (self.head != b"" or file.inode not in self.passed)
 
 
 NOWHERE = Position("", 0, 0, 0, b"", b"", b"", copied=False, passed=(), switched=())  # before there is a file
@@ -207,9 +211,69 @@ class Follower:
                 break
         return False
 
-    def _start(self, descriptor: int, path: str, offset: int = 0, *, copied: bool = False) -> bool:
+    def _locate(self) -> bool:
+        """Open the file with the rows behind the position, the same file or a copy of it; else the next."""
+        at, link = self._at, os.path.realpath(self.path)
+        if not at.path:
+            files = _files(link)
+            if not files or files[-1].path != link:
+                return False
+            self._at = replace(at, passed=tuple(file.inode for file in files[:-1])[-PASSED:])
+            return self._begin(_opened(files[-1]), link)
+        for path in dict.fromkeys((at.path, link)):
+            files = _files(path)
+            same = [file for file in files if file.inode == at.inode]
+            candidates = [file for file in files if file in same or (file.path != path and at.may_be_in(file))]
+            if at.head:  # a copy may be there before the file is emptied; without a head the oldest is next
+                candidates.sort(key=lambda file: file not in same)
+            for file in candidates:
+                with suppress(PermissionError):
+                    descriptor = _opened(file)
+                    if at.fits(descriptor):
+                        return self._continue(descriptor, path, at.offset, copied=at.copied or file not in same)
+                    os.close(descriptor)
+            if same or self._descriptor != CLOSED:
+                descriptor = _opened(same[0]) if self._descriptor == CLOSED else self._descriptor
+                why = "was emptied, and there is no copy of it; continuing at its beginning" if at.head else ""
+                return self._begin(descriptor, path, why)
+        return self._advance("was replaced, and the old file cannot be found; continuing with the new one")
+
+    def _finish(self) -> bool:
+        """Leave a file that was read to its end for the next one; False if there is none, or it has grown."""
+        about = os.fstat(self._descriptor)
+        has_grown = (about.st_size, about.st_mtime_ns) != (self._at.offset, self._at.modified)
+        return not has_grown and self._advance("was replaced; continuing with the new file")
+
+    def _advance(self, why: str) -> bool:
+        """Open the next file, the oldest rotated since, the one of the same name, or one that the link led to."""
+        at = self._at
+        for place, path in enumerate((at.path, *at.switched)):
+            for file in _files(path):
+                if file.inode != at.inode and (file.path == path or at.precedes(file)):
+                    descriptor = _opened(file)
+                    self._at = replace(at, switched=at.switched[place:])
+                    return self._begin(descriptor, path, why)
+            if place:
+                self._say(f"{path} was removed before it was read")
+        self._at = replace(at, switched=())
+        return False
+
+    def _begin(self, descriptor: int, path: str, why: str = "") -> bool:
+        """Continue at the beginning of an open file."""
+        at = self._at
+        if not at.copied:  # else the second half of the line follows behind the truncation
+            self._lines.clear()
+        self._continue(descriptor, path)
+        if at.inode not in (0, self._at.inode):
+            self._at = replace(self._at, passed=(*at.passed, at.inode)[-PASSED:])
+        if why:
+            self._say(f"{self.path} {why}")
+        return True
+
+    def _continue(self, descriptor: int, path: str, offset: int = 0, *, copied: bool = False) -> bool:
         """Continue with an open file, of which `offset` bytes were read."""
-        self.close()
+        if descriptor != self._descriptor:
+            self.close()
         about = os.fstat(descriptor)
         self._descriptor = descriptor
         self._at = replace(
@@ -224,73 +288,6 @@ class Follower:
         )
         self._begins = offset <= self._lines.size
         self._quiet_since = time.monotonic()
-        return True
-
-    def _locate(self) -> bool:
-        """Open the file with the rows behind the position, the same file, a copy of it, or the next."""
-        at, link = self._at, os.path.realpath(self.path)
-        if not at.path:
-            files = _files(link)
-            if not files or files[-1].path != link:
-                return False
-            self._at = replace(at, passed=tuple(file.inode for file in files[:-1])[-PASSED:])
-            return self._start(_opened(files[-1]), link)
-        if not at.inode:
-            return self._advance()
-        for path in dict.fromkeys((at.path, link)):
-            files = _files(path)
-            same = [file for file in files if file.inode == at.inode]
-            rotated = [file for file in files if file.path != path and file not in same]
-            if at.head:
-                candidates = [*same, *(file for file in rotated if file.modified >= at.modified)]
-            else:  # it was empty, so any file fits, and the oldest that was written since is next
-                later = [file for file in rotated if file.modified > at.modified and file.inode not in at.passed]
-                candidates = [file for file in files if file in [*same, *later]]
-            for file in candidates:
-                with suppress(PermissionError):
-                    descriptor = _opened(file)
-                    if at.fits(descriptor):
-                        return self._start(descriptor, path, at.offset, copied=at.copied or file not in same)
-                    os.close(descriptor)
-            if same or self._descriptor != CLOSED:
-                self._start(_opened(same[0]) if self._descriptor == CLOSED else os.dup(self._descriptor), path)
-                self._lines.clear()
-                if at.head:
-                    self._say(f"{self.path} was emptied, and there is no copy of it; continuing at its beginning")
-                return True
-        if at.offset:
-            self._say(f"{self.path} was replaced, and the old file cannot be found; continuing with the new one")
-        self._lines.clear()
-        self._at = replace(at, inode=0, offset=0, head=b"", last=b"", copied=False)
-        return self._advance()
-
-    def _advance(self, finished: int = 0) -> bool:
-        """Open the next file, the oldest rotated since, the one of the same name, or one that the link led to."""
-        at = self._at
-        for file in _files(at.path):
-            if file.inode != finished and (file.path == at.path or at.precedes(file)):
-                return self._start(_opened(file), at.path)
-        if not at.switched:
-            return False
-        (path, inode), *later = at.switched
-        files = [file for file in _files(path) if file.inode == inode or file.path == path]
-        if files:
-            self._start(_opened(files[0]), path)
-        else:
-            self._say(f"{path} was removed before it was read")
-        self._at = replace(self._at, switched=tuple(later))
-        return bool(files)
-
-    def _finish(self) -> bool:
-        """Leave a file that was read to its end for the next one; False if there is none, or it has grown."""
-        at = self._at
-        about = os.fstat(self._descriptor)
-        if (about.st_size, about.st_mtime_ns) != (at.offset, at.modified) or not self._advance(at.inode):
-            return False
-        self._at = replace(self._at, passed=(*at.passed, at.inode)[-PASSED:])
-        if not at.copied:  # else the second half of the line follows behind the truncation
-            self._lines.clear()
-        self._say(f"{self.path} was replaced; continuing with the new file")
         return True
 
     def _is_over(self) -> bool:
@@ -311,16 +308,13 @@ class Follower:
     def _notice_switch(self) -> None:
         """Note the file that a link was switched to, behind those it led to unseen. They are read in their turn."""
         at, path = self._at, os.path.realpath(self.path)
-        before = at.switched[-1][0] if at.switched else at.path
-        if at.path and path != before:
-            with suppress(OSError):
-                about = os.stat(path)
-                if stat.S_ISREG(about.st_mode):
-                    known = {at.inode, *at.passed, *(inode for _, inode in at.switched)}
-                    unseen = [file for file in _between(before, path) if file.modified >= at.modified]
-                    new = [(file.path, file.inode) for file in unseen if file.inode not in known]
-                    self._at = replace(at, switched=(*at.switched, *new, (path, about.st_ino)))
-                    self.switches += 1
+        before = at.switched[-1] if at.switched else at.path
+        if at.path and path != before and os.path.isfile(path):
+            later = [file for file in _between(before, path) if file.modified >= at.modified]
+            unseen = [file.path for file in later if file.inode not in (at.inode, *at.passed)]
+            new = [name for name in unseen if name not in at.switched]
+            self._at = replace(at, switched=(*at.switched, *new, path))
+            self.switches += 1
 
     def _report_problem(self) -> None:
         """Report, once, why the file cannot be read; in the middle of a rotation there is no reason."""
