@@ -108,11 +108,9 @@ def _record_tables(batches: Iterable[Any], names: list[str], source: str) -> Ite
 
 
 def csv_tables(stream: Any, head: bytes, source: str, events: Events, part: NewPart | None = None) -> Iterator[Table]:
-    """Tables of a CSV file with any usual delimiter; `part` limits them to new rows."""
+    """Tables of a CSV file with any usual delimiter, or of its new rows in `stream`."""
     header = read_header(head, source, events)
     first = 1 if part is None else part.rows + 1
-    if part is not None:
-        stream = part.text()
     if header.there and (part is None or not part.start):
         stream.read(len(HEADER_LINE.match(head)[0]))  # type: ignore[index]
     times = [name for name, value in zip(header.names, header.first, strict=False) if looks_like_time(value)]
@@ -267,10 +265,9 @@ def _line(source: str, row: int, header: Header) -> int:
 
 
 def json_tables(stream: Any, source: str, events: Events, part: NewPart | None = None) -> Iterator[Table]:
-    """Tables of a JSON lines file; `part` limits them to new lines."""
-    buffer, first, row = LineBuffer(), 1, 1
-    if part is not None:
-        stream, first, row = part.text(), part.lines + 1, part.rows + 1
+    """Tables of a JSON lines file, or of its new lines in `stream`."""
+    buffer = LineBuffer()
+    first, row = (1, 1) if part is None else (part.lines + 1, part.rows + 1)
     while block := stream.read(BLOCK):
         if whole := buffer.feed(block):
             lines = whole[:-1].split(b"\n")

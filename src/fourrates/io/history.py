@@ -11,7 +11,8 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from functools import cache, partial
+from typing import Annotated, BinaryIO
 
 import numpy as np
 from msgspec import Meta
@@ -56,34 +57,61 @@ FileRecords = Annotated[list[FileRecord], Meta(max_length=MOST)]
 
 
 class NewPart:
-    def __init__(self, path: str, about: os.stat_result, record: FileRecord | None, digest: Any, lines: int) -> None:
-        # `start`, `lines` and `rows` are those before it; `rows` grows as they are read. `end` is that of its lines.
-        self.path, self.about, self.record, self.lines = path, about, record, lines
-        self.start = self.end = self._size = 0 if record is None else record.size
-        self.rows = 0 if record is None else record.rows
-        self.is_text = True  # whether it is a file of lines
-        self.first_rows = ""
-        self._digest = digest
+    """A file from the end of what was read of it before, `record`, if anything was."""
 
-    def text(self) -> Chain:
-        """The new whole lines, hashed as they are read."""
+    record: FileRecord | None = None
+    lines = 0  # before the new part
+    rows = 0  # before it, and then those read
+    start = end = 0  # of the new lines, in bytes
+    is_text = False  # whether it is a file of lines
+    first_rows = ""
+
+    def __init__(self, name: str, about: os.stat_result, records: list[FileRecord], say: Callable[[str], None]) -> None:
+        self.name, self.path, self.about, self._say = name, os.path.abspath(name), about, say
+        self._before = [record for record in reversed(records) if record.path == self.path]
+        self._digest = hashlib.sha256()
+        digest, lines = hashlib.sha256(), 0
+        with open(name, "rb") as file:
+            head = file.read(HEAD)
+            file.seek(0)
+            alike = [r for r in records if r.may_be(self.path, about) and _sha256(head[: r.size]) == r.head]
+            for record in sorted(alike, key=lambda record: (record.size, record.path == self.path)):
+                while (left := record.size - file.tell()) > 0 and (data := file.read(min(left, BLOCK))):
+                    digest.update(data)
+                    lines += data.count(b"\n")
+                if record.digest == digest.hexdigest():
+                    self._digest, self.lines = digest.copy(), lines
+                    self.record, self.rows, self.start = record, record.rows, record.size
+        self.end = self._size = self.start
+
+    def text(self) -> Chain | None:
+        """The new whole lines, hashed as they are read; None if there are none."""
+        self.is_text = True
         self._file = open(self.path, "rb")  # noqa: SIM115 (closed by close)
         about = os.fstat(self._file.fileno())
         if (about.st_dev, about.st_ino) != (self.about.st_dev, self.about.st_ino):
             self.close()
             raise InputError(f"{self.path}: replaced while it was read; try again")
+        self.end = _end_of_lines(self._file, self.start)
+        if self.end == self.start:
+            self._say(f"{self.name}: its last line has no end yet; it is left for the next time")
+            self.close()
+            return None
+        self._report(changed=bool(self._before))
         self._file.seek(self.start)
         return Chain(b"", self)
 
     def read(self, size: int, /) -> bytes:
         data = self._file.read(min(size, self.end - self._size))
-        self.hash(data)
+        self._hash(data)
         return data
 
     def close(self) -> None:
         self._file.close()
 
     def new_rows(self, table: Table) -> Table | None:
+        if not self.is_text and not self.first_rows:
+            self._recognize(table)
         old = int(np.searchsorted(table.rows, self.rows, side="right"))
         if old == table.size:
             return None
@@ -91,17 +119,35 @@ class NewPart:
         data = {name: column[old:] for name, column in table.data.items()} if old else table.data
         return replace(table, data=data, rows=table.rows[old:])
 
-    def hash(self, data: bytes) -> None:
+    def _recognize(self, table: Table) -> None:
+        """Find the record of a rewritten file by its first table."""
+        digest_of = cache(partial(_first_rows, table))
+        known = [record for record in (self.record, *self._before) if record is not None and record.first_rows]
+        same = (record for record in known if record.first_rows == digest_of(min(record.rows, FIRST_ROWS)))
+        self.record = next(same, None)
+        self.rows = 0 if self.record is None else self.record.rows
+        self.first_rows = digest_of(FIRST_ROWS)
+        self._report(changed=bool(known))
+
+    def _report(self, *, changed: bool) -> None:
+        if self.record is not None:
+            self._say(f"{self.name} has grown; resuming after row {self.rows:,}")
+        elif changed:
+            self._say(f"{self.name} holds something else than when it was read last; it is read as a new file")
+
+    def _hash(self, data: bytes) -> None:
         self._digest.update(data)
         self._size += len(data)
 
-    def to_record(self) -> FileRecord:
-        """The record to save, once the rows were read."""
+    def to_record(self) -> FileRecord | None:
+        """The record to save once the rows were read, that of before if there are none."""
+        if self.is_text and self.end == self.start:
+            return self.record
         with open(self.path, "rb") as file:
             head = file.read(HEAD)
             file.seek(self._size)
             while not self.is_text and (data := file.read(BLOCK)):
-                self.hash(data)
+                self._hash(data)
         return FileRecord(
             path=self.path,
             device=self.about.st_dev,
@@ -130,53 +176,26 @@ class History:
 
     def begin(self, path: str) -> NewPart | None:
         """The new part of a file; None if there is nothing new in it."""
-        full, about = os.path.abspath(path), os.stat(path)
+        about = os.stat(path)
         file = (about.st_dev, about.st_ino)
         if file in self._given:
             self._say(f"{path} is given twice; it is read once")
             return None
-        unchanged = next((record for record in self._records if record.is_unchanged(about)), None)
-        record, digest, lines = (unchanged, None, 0) if unchanged else self._longest_start(full, about)
-        if record is not None and (unchanged or record.size == about.st_size):
+        record, part = next((record for record in self._records if record.is_unchanged(about)), None), None
+        if record is None:
+            part = NewPart(path, about, self._records, self._say)
+            record = part.record if part.start == about.st_size else None
+        if record is not None:
             self._given[file] = record
-            other = "" if record.path == full else f", as {record.path}"
+            other = "" if record.path == os.path.abspath(path) else f", as {record.path}"
             self._unchanged.append(f"{path} was read before{other}, and has not changed")
             return None
         if about.st_size == 0:
             self._say(f"{path} is empty so far")
             return None
-        part = self._given[file] = NewPart(full, about, record, digest, lines)
+        assert part is not None
+        self._given[file] = part
         return part
-
-    def has_lines(self, path: str, part: NewPart) -> bool:
-        """Whether there is a whole line to read."""
-        part.end = _end_of_lines(part.path, part.start)
-        if part.end == part.start:
-            self._say(f"{path}: its last line has no end yet; it is left for the next time")
-            file = (part.about.st_dev, part.about.st_ino)
-            del self._given[file]
-            if part.record is not None:
-                self._given[file] = part.record
-            return False
-        self._say_what(path, part, changed=any(record.path == part.path for record in self._records))
-        return True
-
-    def new_rows(self, path: str, part: NewPart, table: Table) -> Table | None:
-        if not part.is_text and not part.first_rows:
-            known = [record for record in reversed(self._records) if record.path == part.path and record.first_rows]
-            known = [part.record, *known] if part.record is not None else known
-            same = (r for r in known if r.first_rows == _first_rows(table, min(r.rows, FIRST_ROWS)))
-            part.record = next(same, None)
-            part.rows = 0 if part.record is None else part.record.rows
-            part.first_rows = _first_rows(table, FIRST_ROWS)
-            self._say_what(path, part, changed=bool(known))
-        return part.new_rows(table)
-
-    def _say_what(self, path: str, part: NewPart, *, changed: bool) -> None:
-        if part.record is not None:
-            self._say(f"{path} has grown; resuming after row {part.rows:,}")
-        elif changed:
-            self._say(f"{path} holds something else than when it was read last; it is read as a new file")
 
     def unchanged(self) -> str | None:
         """A sentence about the files that were not read again."""
@@ -184,27 +203,13 @@ class History:
             return f"{len(self._unchanged):,} files were read before, and have not changed"
         return self._unchanged[0] if self._unchanged else None
 
-    def _longest_start(self, path: str, about: os.stat_result) -> tuple[FileRecord | None, Any, int]:
-        """The record of the longest start of a file that was read before, the digest of that, and its lines."""
-        longest: tuple[FileRecord | None, Any, int] = None, hashlib.sha256(), 0
-        digest, lines = hashlib.sha256(), 0
-        with open(path, "rb") as file:
-            head = file.read(HEAD)
-            file.seek(0)
-            alike = [r for r in self._records if r.may_be(path, about) and _sha256(head[: r.size]) == r.head]
-            for record in sorted(alike, key=lambda record: (record.size, record.path == path)):
-                while (left := record.size - file.tell()) > 0 and (data := file.read(min(left, BLOCK))):
-                    digest.update(data)
-                    lines += data.count(b"\n")
-                if record.digest == digest.hexdigest():
-                    longest = record, digest.copy(), lines
-        return longest
-
     def records(self) -> FileRecords:
-        now = [file.to_record() if isinstance(file, NewPart) else file for file in self._given.values()]
+        files = self._given.values()
+        saved = [file.to_record() if isinstance(file, NewPart) else file for file in files]
+        now = [record for record in saved if record is not None]
         if len(now) > MOST:
             raise InputError(f"{len(now):,} files; at most {MOST:,} can be remembered")
-        replaced = {file.record for file in self._given.values() if isinstance(file, NewPart)} | {*now}
+        replaced = {file.record for file in files if isinstance(file, NewPart)} | {*now}
         before = [record for record in self._records if record not in replaced]
         return before[max(len(before) + len(now) - MOST, 0) :] + now
 
@@ -224,14 +229,13 @@ def _first_rows(table: Table, size: int) -> str:
     return _sha256(repr(columns).encode("utf-8", "surrogateescape"))
 
 
-def _end_of_lines(path: str, start: int) -> int:
+def _end_of_lines(file: BinaryIO, start: int) -> int:
     """The end of the last whole line of a file; `start` if none ends behind that."""
-    with open(path, "rb") as file:
-        end = file.seek(0, os.SEEK_END)
-        while end > start:
-            first = max(end - BLOCK, start)
-            file.seek(first)
-            if (at := file.read(end - first).rfind(b"\n")) >= 0:
-                return first + at + 1
-            end = first
+    end = file.seek(0, os.SEEK_END)
+    while end > start:
+        first = max(end - BLOCK, start)
+        file.seek(first)
+        if (at := file.read(end - first).rfind(b"\n")) >= 0:
+            return first + at + 1
+        end = first
     return start

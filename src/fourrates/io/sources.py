@@ -128,7 +128,7 @@ def _file_tables(path: str, events: Events) -> Iterator[Table]:
         yield from _tables_of(path, events, None)
     elif (part := events.history.begin(path)) is not None:
         for table in _tables_of(path, events, part):
-            if (new := events.history.new_rows(path, part, table)) is not None:
+            if (new := part.new_rows(table)) is not None:
                 yield new
 
 
@@ -141,12 +141,13 @@ def _tables_of(path: str, events: Events, part: NewPart | None) -> Iterator[Tabl
         stream = Chain(head, stream)
         suffix = _bare_suffix(path)
         kind = _kind(head, suffix, source)
-        lines = on_disk and kind in ("jsonl", "csv")
-        if part is not None and events.history is not None:
-            part.is_text = lines
-            if lines and not events.history.has_lines(path, part):
+        if not on_disk or kind not in ("jsonl", "csv"):
+            part = None  # it is read from its beginning
+        elif part is not None:
+            if (text := part.text()) is None:
                 return
-        part = part if lines else None
+            stream.close()
+            stream = text
         if kind in ("parquet", "ipc file"):
             with open(path, "rb") if on_disk else spooled(stream) as file:
                 yield from seekable_tables(kind, file, source, events)
