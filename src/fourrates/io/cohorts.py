@@ -135,35 +135,31 @@ class Cohorts:
         timed: bool,
         keyed: bool,
         sampled: bool = False,
-        until: int | None = None,
-        since: int | None = None,
         completed: bool = False,
+        cut: int | None = None,
     ) -> Iterator[Batch]:
-        """Pairs whose predictions are from before or since a time, as batches of one file each.
+        """All pairs as batches of one file each, in the order of the predictions or in that of completion.
 
-        They are in the order of the predictions, or in that in which they were completed.
+        Those in the order of the predictions may be cut at a time too, which begins a batch.
         """
         pairs, predictions = self.completed() if completed else self.ordered()
-        if until is not None or since is not None:
-            times = predictions["time"]
-            chosen = times < until if until is not None else times >= since
-            pairs, predictions = pairs[chosen], predictions[chosen]
-        edges = [0, *(np.flatnonzero(np.diff(predictions["file"])) + 1).tolist(), pairs.size]
-        for start, stop in pairwise(edges):
+        edges = {0, *(np.flatnonzero(np.diff(predictions["file"])) + 1).tolist(), pairs.size}
+        if cut is not None:
+            edges.add(int(np.searchsorted(predictions["time"], cut)))
+        for start, stop in pairwise(sorted(edges)):
             part = slice(start, stop)
-            if stop > start:
-                versions = predictions["version"][part].astype(np.int64)
-                batch = Batch(
-                    pairs["truth"][part].astype(np.uint16),
-                    pairs["pred"][part].astype(np.uint16),
-                    self.files[predictions["file"][start]],
-                    predictions["row"][part].astype(np.int64),
-                    predictions["time"][part].astype(np.int64).view("M8[us]") if timed else None,
-                    predictions["key"][part].astype(np.int64) if keyed else None,
-                    versions=versions if versions[0] >= 0 else None,
-                    version_names=self.versions,
-                )
-                yield batch.sampled(pairs["probabilities"][part].astype(np.float32)) if sampled else batch
+            versions = predictions["version"][part].astype(np.int64)
+            batch = Batch(
+                pairs["truth"][part].astype(np.uint16),
+                pairs["pred"][part].astype(np.uint16),
+                self.files[predictions["file"][start]],
+                predictions["row"][part].astype(np.int64),
+                predictions["time"][part].astype(np.int64).view("M8[us]") if timed else None,
+                predictions["key"][part].astype(np.int64) if keyed else None,
+                versions=versions if versions[0] >= 0 else None,
+                version_names=self.versions,
+            )
+            yield batch.sampled(pairs["probabilities"][part].astype(np.float32)) if sampled else batch
 
     def to_bytes(self) -> bytes:
         about = About(self.names, self.versions, self.files, self._first, self._dropped)

@@ -294,15 +294,14 @@ class Joined(_Side):
         yield from self._in_order(self.cohorts, timed[0] or (timed[1] and self._completed))
 
     def _in_order(self, cohorts: Cohorts, timed: bool) -> Iterator[Batch]:
-        """All events in the order asked for; if the source will be read again, ripe ones first."""
-        keyed, until = self.columns.by is not None, cohorts.ripe_until() if self.history is not None else None
-        own = timed, keyed, self.sampled
-        ripe = [] if until is None else [*cohorts.batches(*own, until=until)]
-        rest = [*cohorts.batches(*own, since=until, completed=self._completed)]
-        self.ripe = len(ripe)
+        """All events in the order asked for; if the source will be read again, no batch is ripe in part."""
+        until = cohorts.ripe_until() if self.history is not None else None
+        batches = [*cohorts.batches(timed, self.columns.by is not None, self.sampled, self._completed, until)]
         if until is not None:
+            ripe = np.datetime64(until, "us")
+            self.ripe = sum(batch.times is not None and batch.times[-1] < ripe for batch in batches)
             cohorts.drop(until)
-        for batch in ripe + rest:
+        for batch in batches:
             self.warnings.add(batch, len(self.labels.values))
             yield batch
 
