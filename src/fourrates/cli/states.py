@@ -82,13 +82,13 @@ class Checkpoint(_State, frozen=True, kw_only=True):
 
     origin: str  # a random name of this watch, used in the ids of its alerts
     source: str  # the file that is followed, or "-"
-    warning: Count | None  # the event that opened the current warning, if reported
-    position: Position | None  # how far the file was read
-    format: Format  # as inferred from the file
-    rows: Count
-    skipped: Count
-    bad: Count  # lines rejected
-    bad_size: Count  # bytes of the file of bad rows
+    warning: Count | None = None  # the event that opened the current warning, if reported
+    position: Position | None = None  # how far the file was read
+    format: Format = Format()  # as inferred from the file
+    rows: Count = 0
+    skipped: Count = 0
+    bad: Count = 0  # lines rejected
+    bad_size: Count = 0  # bytes of the file of bad rows
 
 
 class Progress(_State, frozen=True, kw_only=True):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import uuid
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import numpy as np
+from msgspec import structs
 
 from fourrates import files as disk
 from fourrates.cli import options as opt
@@ -88,19 +90,18 @@ def watch(
     with ExitStack() as stack:
         rejected = None
         if bad_rows is not None:
-            rejected = BadRows(bad_rows, 0 if saved is None else saved.bad, None if saved is None else saved.bad_size)
+            rejected = BadRows(bad_rows, saved.bad, saved.bad_size if saved.watch else None)
             stack.callback(rejected.close)
         tail = Tail(events, name, refuse=None if rejected is None else rejected.refuse)
-        if saved is not None:
-            _restore(tail, saved)
+        _restore(tail, saved)
         view = view_of(watched, data.by is None, name, json)
         delivery = Delivery(view, open_spool(alerted, state, file))
-        asked = chosen.asked(data) if saved is None else saved.merged(chosen.asked(data))
-        watching = Watching(watched, tail, delivery, rejected, warnings, state, saved, file, asked)
+        saved = structs.replace(saved, asked=saved.merged(chosen.asked(data)))
+        watching = Watching(watched, tail, delivery, rejected, warnings, state, saved)
         status = 0
         try:
             with view, until_asked() as is_asked:
-                feed(file, watching, None if saved is None else saved.position, is_asked)
+                feed(file, watching, is_asked)
         finally:
             status = delivery.finish()
     if watched.events == 0 and not is_asked() and file == "-":
@@ -110,10 +111,10 @@ def watch(
 
 
 def _opened(
-    file: str, data: opt.Data, chosen: opt.Chosen, saved: Checkpoint | None, state: Path | None
+    file: str, data: opt.Data, chosen: opt.Chosen, saved: Checkpoint, state: Path | None
 ) -> tuple[Watch, Events]:
-    (classes, positive), columns = data.classes, data.columns
-    if saved is not None:
+    (classes, positive), columns, watched = data.classes, data.columns, None
+    if saved.watch:
         watched = resumed(saved, data, chosen, state)
         classes, positive = watched.detector.parameters["labels"], watched.detector.parameters["positive"]
         if (names := watched.segments.names) and (names[0] is None) != (data.by is None):
@@ -125,7 +126,7 @@ def _opened(
     say = opt.say if columns == data.columns else None  # else the choices were reported
     choices: dict[str, Any] = {"threshold": data.threshold, "bad": data.bad, "say": say}
     events = opt.events_of([file], columns, labels=classes, positive=positive, **choices)
-    if saved is None:
+    if watched is None:
         with checked():
             times = None if begun is None else begun.times
             options = chosen.detector_options(data)
@@ -133,13 +134,14 @@ def _opened(
     return watched, events
 
 
-def _saved(state: Path | None, file: str) -> Checkpoint | None:
+def _saved(state: Path | None, file: str) -> Checkpoint:
+    new = Checkpoint(watch=b"", asked={}, origin=uuid.uuid4().hex, source=source_of(file))
     if state is None:
-        return None
+        return new
     disk.check_writable(state)
-    saved = Checkpoint.load(state)
-    if saved is not None and saved.source != source_of(file):
-        raise InputError(f"{state} is the state of watching {saved.source}, not {source_of(file)}")
+    saved = Checkpoint.load(state) or new
+    if saved.source != new.source:
+        raise InputError(f"{state} is the state of watching {saved.source}, not {new.source}")
     return saved
 
 

@@ -8,19 +8,19 @@ import signal
 import stat
 import sys
 import time as clock
-import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
+from msgspec import structs
 
 from fourrates.cli import options as opt
 from fourrates.cli.delivery import BadRows, Delivery
 from fourrates.cli.lines import FRAME, warned_rates
-from fourrates.cli.states import Checkpoint, source_of
+from fourrates.cli.states import Checkpoint
 from fourrates.findings import Finding
-from fourrates.io import Batch, Events, Follower, InputError, Position, Tail
+from fourrates.io import Batch, Events, Follower, InputError, Tail
 from fourrates.plain import finding_record, moment
 from fourrates.watch import Watch
 
@@ -39,18 +39,14 @@ class Watching:
         bad_rows: BadRows | None,
         warnings: bool,
         state: Path | None,
-        saved: Checkpoint | None,
-        file: str,
-        asked: dict[str, str | None],
+        saved: Checkpoint,
     ) -> None:
         self.watch, self.tail, self.delivery, self.view = watch, tail, delivery, delivery.view
         self.events: Events = tail.events
-        self.bad_rows, self.warnings, self.state, self.file, self.asked = bad_rows, warnings, state, file, asked
-        self.origin = uuid.uuid4().hex if saved is None else saved.origin
-        self.position: Callable[[], Position | None] = lambda: None if saved is None else saved.position
-        self._warning = None if saved is None else saved.warning  # the event that opened the last one reported
+        self.bad_rows, self.warnings, self.state, self.saved = bad_rows, warnings, state, saved
+        self.follower: Follower | None = None  # of a file
+        self._warning = saved.warning  # the event that opened the last one reported
         self._before = watch.events
-        self._bad_before = 0 if saved is None else saved.bad
         self._kept = clock.monotonic()
         self._dirty = self._urgent = False
         self._remarks: dict[str, str] = {}  # reported so far
@@ -111,7 +107,7 @@ class Watching:
         record = finding_alert(
             finding,
             stream=finding.where or self.tail.source,
-            origin=self.origin,
+            origin=self.saved.origin,
             utc=self.events.utc,
             rates=self.watch.stream_of(finding).rates,
         )
@@ -128,25 +124,23 @@ class Watching:
         self._kept = clock.monotonic()
         if self.state is None:
             return
-        Checkpoint(
-            origin=self.origin,
-            source=source_of(self.file),
+        rejected = {} if self.bad_rows is None else {"bad": self.bad_rows.count, "bad_size": self.bad_rows.flush()}
+        structs.replace(
+            self.saved,
             watch=self.watch.to_bytes(),
             warning=self._warning,
-            position=self.position(),
-            asked=self.asked,
+            position=self.saved.position if self.follower is None else self.follower.position,
             format=self.tail.format,
             rows=self.events.rows,
             skipped=self.events.skipped,
-            bad=0 if self.bad_rows is None else self.bad_rows.count,
-            bad_size=0 if self.bad_rows is None else self.bad_rows.flush(),
+            **rejected,
         ).save(self.state)
 
     def summary(self) -> None:
         odd = self._odd()
         whole = f" ({self.watch.events:,} in all)" if self._before else ""
         skipped = f", {self.events.skipped:,} rows skipped" if self.events.skipped and "skipped" not in odd else ""
-        bad = "" if self.bad_rows is None else f", {opt.several(self.bad_rows.count - self._bad_before, 'bad row')}"
+        bad = "" if self.bad_rows is None else f", {opt.several(self.bad_rows.count - self.saved.bad, 'bad row')}"
         self.delivery.summary(self.watch.events - self._before, self.watch.now(), whole + skipped + bad)
         for about, sentence in odd.items():
             if self._remarks.get(about) != sentence:  # its count may have grown
@@ -172,36 +166,48 @@ def until_asked() -> Iterator[Callable[[], bool]]:
             signal.signal(number, signal.default_int_handler if number == signal.SIGTERM and asked else handler)
 
 
-def feed(file: str, watching: Watching, position: Position | None, asked: Callable[[], bool]) -> None:
+def feed(file: str, watching: Watching, asked: Callable[[], bool]) -> None:
     """Feed arriving bytes until the pipe closes, or forever for a file."""
+    with closing(_arriving(file, watching)) as pieces:
+        for data in pieces:
+            if data is None:
+                watching.view.tick()
+            else:
+                watching.feed(data)
+            watching.keep()
+            if asked():
+                break
+        else:
+            watching.finish()
+    watching.save()
+
+
+def _arriving(file: str, watching: Watching) -> Generator[bytes | None, None, None]:
+    """Bytes as they arrive, None if there are none for a moment. Each is fed before the next is read."""
     if file == "-":
         if sys.stdin is None:
             raise InputError("standard input: closed")
-        _feed_pipe(sys.stdin.fileno(), watching, asked)
+        yield from _from_pipe(sys.stdin.fileno())
         return
-    if position is None or os.path.exists(file):
+    if watching.saved.position is None or os.path.exists(file):
         with open(file, "rb", buffering=0, opener=_at_once) as opened:  # raises if it cannot be opened
             if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
-                _feed_pipe(opened.fileno(), watching, asked)
+                yield from _from_pipe(opened.fileno())
                 return
-    with Follower(file, position, on_message=opt.say) as follower:
-        watching.position = lambda: follower.position
+    with Follower(file, watching.saved.position, on_message=opt.say) as watching.follower:
+        follower = watching.follower
         follower.open()
         watching.save()  # before the first event, so that the next run finds this file again
-        while not asked():
+        while True:
             switches = follower.switches
             piece = follower.read()
-            if piece is not None:
-                if piece.begins:
-                    watching.tail.begin()
-                watching.feed(piece.lines)
+            if piece is not None and piece.begins:
+                watching.tail.begin()
+            yield None if piece is None else piece.lines
             if follower.switches > switches:  # the next run cannot see the current target of the link
                 watching.save()
-            watching.keep()
             if piece is None:
-                watching.view.tick()
                 clock.sleep(POLL)
-        watching.save()  # while the follower is open and knows its position
 
 
 def _at_once(path: str, flags: int) -> int:
@@ -209,17 +215,10 @@ def _at_once(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
-def _feed_pipe(descriptor: int, watching: Watching, asked: Callable[[], bool]) -> None:
-    watching.save()
-    while not asked():
+def _from_pipe(descriptor: int) -> Iterator[bytes | None]:
+    while True:
         ready, _, _ = select.select([descriptor], [], [], FRAME)
-        if ready:
-            data = os.read(descriptor, READ)
-            if not data:
-                watching.finish()
-                break
-            watching.feed(data)
-        else:
-            watching.view.tick()
-        watching.keep()
-    watching.save()
+        data = os.read(descriptor, READ) if ready else None
+        if data == b"":
+            return
+        yield data

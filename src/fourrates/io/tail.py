@@ -29,12 +29,12 @@ Refuse = Callable[[str, int, bytes, str], None]
 class Format:
     """The format of a file, as learned from its first lines, and the next line and row."""
 
-    json: bool | None  # None before the first line
-    header: bytes | None
-    delimiter: Annotated[str, Meta(pattern="^[,\t;|]$", max_length=1)]
-    line: int
-    row: Annotated[int, Meta(ge=1)]
-    columns: Columns | None
+    json: bool | None = None  # None before the first line
+    header: bytes | None = None
+    delimiter: Annotated[str, Meta(pattern="^[,\t;|]$", max_length=1)] = ","
+    line: int = 1
+    row: Annotated[int, Meta(ge=1)] = 1
+    columns: Columns | None = None
 
     def __post_init__(self) -> None:
         missing = self.json is False and (self.columns is None or not {*self.columns.used()} <= {*self.names})
