@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import signal
@@ -27,7 +28,7 @@ from fourrates.watch import Watch
 READ = 1 << 18  # bytes taken from a pipe at a time
 POLL = 0.02  # seconds between looks at a file that has not grown
 ENOUGH = 1_000  # rows before data problems are reported; then each time the number doubles
-SAVE = 1.0  # seconds between saves of the state; a finding is saved at once
+SAVE = 1.0  # seconds after an event in which the state is saved; a finding is saved at once
 
 
 class Watching:
@@ -47,32 +48,30 @@ class Watching:
         self.follower: Follower | None = None  # of a file
         self._warning = saved.warning  # the event that opened the last one reported
         self._before = watch.events
-        self._kept = clock.monotonic()
-        self._dirty = self._urgent = False
+        self._save_at = math.inf  # when the state is due to be saved
         self._remarks: dict[str, str] = {}  # reported so far
         self._next_look = self.events.rows + ENOUGH
 
     def feed(self, lines: bytes) -> None:
-        self._dirty = True
+        self._save_at = min(self._save_at, clock.monotonic() + SAVE)
         for batch in self.tail.feed(lines):
             self.update(batch)
             self.view.tick()
         if self.events.rows >= self._next_look:
             self._next_look = 2 * self.events.rows
-            for about, sentence in self._odd().items():
-                if about not in self._remarks:
-                    self._remarks[about] = sentence
+            for topic, sentence in self._data_warnings().items():
+                if topic not in self._remarks:
+                    self._remarks[topic] = sentence
                     self.view.remark(sentence)
 
-    def _odd(self) -> dict[str, str]:
+    def _data_warnings(self) -> dict[str, str]:
         """Data problems; those before a resumption were in an earlier summary."""
-        odd = self.events.data_warnings()
+        problems = self.events.data_warnings()
         if self._before:
-            odd.pop("skipped", None)
-        return odd
+            problems.pop("skipped", None)
+        return problems
 
     def finish(self) -> None:
-        self._dirty = True
         for batch in self.tail.finish():
             self.update(batch)
 
@@ -80,7 +79,7 @@ class Watching:
         """Update with a batch; report its findings and the warning open after it."""
         for finding in self.watch.update(batch, self.events.keys):
             if finding.kind != "shift":
-                self._found(finding)
+                self._report(finding)
             elif self.warnings:
                 self.delivery.report(finding_record(finding, self.events.utc))
         self._look_for_warning(batch)
@@ -101,7 +100,7 @@ class Watching:
                 self.view.show({**record, "row": int(batch.rows[at]), "rates": warned_rates(detector)})
         self._warning = since
 
-    def _found(self, finding: Finding) -> None:
+    def _report(self, finding: Finding) -> None:
         from fourrates.alerts.payload import finding_alert
 
         record = finding_alert(
@@ -112,16 +111,15 @@ class Watching:
             rates=self.watch.stream_of(finding).rates,
         )
         self.delivery.report(record)
-        self._urgent = True
+        self._save_at = 0.0
 
-    def keep(self) -> None:
-        """Save the state if it is due; call this between two pieces of the stream, when all parts agree."""
-        if self._dirty and (self._urgent or clock.monotonic() - self._kept >= SAVE):
+    def save_if_due(self) -> None:
+        """Save the state if it is time; call this between two pieces of the stream, when all parts agree."""
+        if clock.monotonic() >= self._save_at:
             self.save()
 
     def save(self) -> None:
-        self._dirty = self._urgent = False
-        self._kept = clock.monotonic()
+        self._save_at = math.inf
         if self.state is None:
             return
         rejected = {} if self.bad_rows is None else {"bad": self.bad_rows.count, "bad_size": self.bad_rows.flush()}
@@ -137,13 +135,13 @@ class Watching:
         ).save(self.state)
 
     def summary(self) -> None:
-        odd = self._odd()
+        problems = self._data_warnings()
         whole = f" ({self.watch.events:,} in all)" if self._before else ""
-        skipped = f", {self.events.skipped:,} rows skipped" if self.events.skipped and "skipped" not in odd else ""
+        skipped = f", {self.events.skipped:,} rows skipped" if self.events.skipped and "skipped" not in problems else ""
         bad = "" if self.bad_rows is None else f", {opt.several(self.bad_rows.count - self.saved.bad, 'bad row')}"
         self.delivery.summary(self.watch.events - self._before, self.watch.now(), whole + skipped + bad)
-        for about, sentence in odd.items():
-            if self._remarks.get(about) != sentence:  # its count may have grown
+        for topic, sentence in problems.items():
+            if self._remarks.get(topic) != sentence:  # its count may have grown
                 opt.say(sentence)
 
 
@@ -174,7 +172,7 @@ def feed(file: str, watching: Watching, asked: Callable[[], bool]) -> None:
                 watching.view.tick()
             else:
                 watching.feed(data)
-            watching.keep()
+            watching.save_if_due()
             if asked():
                 break
         else:
