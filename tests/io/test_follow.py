@@ -566,3 +566,40 @@ def test_a_rename_between_finding_the_file_of_a_position_and_opening_it(log, mon
     monkeypatch.setattr(os, "open", rotate_before)
     with follow(log, position) as follower:
         assert drain(follower) == numbered(2, 4)
+
+
+def test_a_rename_between_finding_the_file_a_link_was_switched_to_and_opening_it(tmp_path, log, monkeypatch):
+    files = [tmp_path / name for name in ("monday", "tuesday")]
+    for number, file in enumerate(files):
+        write(file, number)
+    log.symlink_to(files[0])
+    opened = os.open
+
+    def rotate_before(path, *arguments, **options):
+        if os.fspath(path) == str(files[1]):
+            monkeypatch.undo()
+            os.rename(files[1], f"{files[1]}.1")
+            write(files[1], 2)
+        return opened(path, *arguments, **options)
+
+    with follow(log) as follower:
+        assert drain(follower) == numbered(0, 1)
+        log.unlink()
+        log.symlink_to(files[1])
+        monkeypatch.setattr(os, "open", rotate_before)
+        assert drain(follower) == numbered(1, 3)
+
+
+def test_a_file_that_is_away_for_a_while_is_read_from_where_it_was(log):
+    told = []
+    write(log, 0)
+    with follow(log) as follower:
+        assert drain(follower) == numbered(0, 1)
+        position = again(follower.position)
+    os.rename(log, log.parent / "away")
+    with follow(log, position, on_message=told.append) as follower:
+        assert drain(follower) == []
+        write(log.parent / "away", 1)
+        os.rename(log.parent / "away", log)
+        assert drain(follower) == numbered(1, 2)
+    assert told == []

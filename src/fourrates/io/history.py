@@ -43,10 +43,6 @@ class FileRecord:
     rows: Count  # read
     first_rows: str  # SHA-256 of the first rows; empty for a file of lines
 
-    def is_unchanged(self, about: os.stat_result) -> bool:
-        now = (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns)
-        return now == (self.device, self.inode, self.length, self.modified)
-
     def may_be(self, path: str, about: os.stat_result) -> bool:
         """Whether a file that starts with the same bytes is this one."""
         same = self.path == path or (self.device, self.inode) == (about.st_dev, about.st_ino)
@@ -59,22 +55,26 @@ FileRecords = Annotated[list[FileRecord], Meta(max_length=MOST)]
 class NewPart:
     """A file from the end of what was read of it before, `record`, if anything was."""
 
-    record: FileRecord | None = None
     lines = 0  # before the new part
     rows = 0  # before it, and then those read
     start = end = 0  # of the new lines, in bytes
     is_text = False  # whether it is a file of lines
     first_rows = ""
 
-    def __init__(self, name: str, about: os.stat_result, records: list[FileRecord], say: Callable[[str], None]) -> None:
-        self.name, self.path, self.about, self._say = name, os.path.abspath(name), about, say
+    has_new = False  # whether anything is
+
+    def __init__(self, name: str, about: os.stat_result, record: FileRecord | None, say: Callable[[str], None]) -> None:
+        self.name, self.path, self.about, self.record, self._say = name, os.path.abspath(name), about, record, say
+
+    def find_start(self, records: list[FileRecord]) -> None:
+        """Begin behind the longest start of the file that was read before."""
         self._before = [record for record in reversed(records) if record.path == self.path]
         self._digest = hashlib.sha256()
         digest, lines = hashlib.sha256(), 0
-        with open(name, "rb") as file:
+        with open(self.path, "rb") as file:
             head = file.read(HEAD)
             file.seek(0)
-            alike = [r for r in records if r.may_be(self.path, about) and _sha256(head[: r.size]) == r.head]
+            alike = [r for r in records if r.may_be(self.path, self.about) and _sha256(head[: r.size]) == r.head]
             for record in sorted(alike, key=lambda record: (record.size, record.path == self.path)):
                 while (left := record.size - file.tell()) > 0 and (data := file.read(min(left, BLOCK))):
                     digest.update(data)
@@ -83,6 +83,7 @@ class NewPart:
                     self._digest, self.lines = digest.copy(), lines
                     self.record, self.rows, self.start = record, record.rows, record.size
         self.end = self._size = self.start
+        self.has_new = self.start < self.about.st_size
 
     def text(self) -> Chain | None:
         """The new whole lines, hashed as they are read; None if there are none."""
@@ -141,7 +142,7 @@ class NewPart:
 
     def to_record(self) -> FileRecord | None:
         """The record to save once the rows were read, that of before if there are none."""
-        if self.is_text and self.end == self.start:
+        if not self.has_new or (self.is_text and self.end == self.start):
             return self.record
         with open(self.path, "rb") as file:
             head = file.read(HEAD)
@@ -170,8 +171,9 @@ class History:
 
     def __init__(self, records: Iterable[FileRecord] = (), on_message: Callable[[str], None] | None = None) -> None:
         self._records = list(records)
+        self._by_file = {(r.device, r.inode, r.length, r.modified): r for r in self._records}
         self._say = on_message or (lambda sentence: None)
-        self._given: dict[tuple[int, int], NewPart | FileRecord] = {}  # by device and inode
+        self._given: dict[tuple[int, int], NewPart] = {}  # by device and inode
         self._unchanged: list[str] = []
 
     def begin(self, path: str) -> NewPart | None:
@@ -181,21 +183,18 @@ class History:
         if file in self._given:
             self._say(f"{path} is given twice; it is read once")
             return None
-        record, part = next((record for record in self._records if record.is_unchanged(about)), None), None
-        if record is None:
-            part = NewPart(path, about, self._records, self._say)
-            record = part.record if part.start == about.st_size else None
-        if record is not None:
-            self._given[file] = record
-            other = "" if record.path == os.path.abspath(path) else f", as {record.path}"
-            self._unchanged.append(f"{path} was read before{other}, and has not changed")
-            return None
-        if about.st_size == 0:
+        unchanged = self._by_file.get((*file, about.st_size, about.st_mtime_ns))
+        part = self._given[file] = NewPart(path, about, unchanged, self._say)
+        if unchanged is None:
+            part.find_start(self._records)
+        if part.has_new:
+            return part
+        if part.record is None:
             self._say(f"{path} is empty so far")
-            return None
-        assert part is not None
-        self._given[file] = part
-        return part
+        else:
+            other = "" if part.record.path == part.path else f", as {part.record.path}"
+            self._unchanged.append(f"{path} was read before{other}, and has not changed")
+        return None
 
     def unchanged(self) -> str | None:
         """A sentence about the files that were not read again."""
@@ -204,12 +203,11 @@ class History:
         return self._unchanged[0] if self._unchanged else None
 
     def records(self) -> FileRecords:
-        files = self._given.values()
-        saved = [file.to_record() if isinstance(file, NewPart) else file for file in files]
-        now = [record for record in saved if record is not None]
+        parts = self._given.values()
+        now = [record for part in parts if (record := part.to_record()) is not None]
         if len(now) > MOST:
             raise InputError(f"{len(now):,} files; at most {MOST:,} can be remembered")
-        replaced = {file.record for file in files if isinstance(file, NewPart)} | {*now}
+        replaced = {part.record for part in parts} | {*now}
         before = [record for record in self._records if record not in replaced]
         return before[max(len(before) + len(now) - MOST, 0) :] + now
 
