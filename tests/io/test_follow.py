@@ -326,12 +326,12 @@ def test_a_reader_that_starts_again_goes_on_where_it_was(log, change):
 
 
 class Rotated:
-    """A log that a program writes to, and the ways in which logs are rotated."""
+    """A log that a program writes to, and the ways in which logs are rotated, one or several in turn."""
 
     def __init__(self, folder, kind):
-        self.kind, self.turns = kind, 0
+        self.kinds, self.turns = kind.split(", "), 0
         self.log = self.file = folder / "log.csv"  # as it is followed, and as it is written
-        if kind in ("link", "switched"):
+        if "link" in kind or "switched" in kind:
             (folder / "pods").mkdir()
             self.file = folder / "pods" / "0.log"
             self.log.symlink_to(self.file)
@@ -339,11 +339,12 @@ class Rotated:
 
     def rotate(self):
         self.turns += 1
+        kind = random.Random(self.turns).choice(self.kinds)
         time.sleep(0.005)  # a clock tick of the file system
-        if self.kind == "copytruncate":
+        if kind == "copytruncate":
             copytruncate(self.file, self.turns)
             write(self.file, f"# {self.turns}")  # else it looks as it did before
-        elif self.kind == "switched":
+        elif kind == "switched":
             self.file = self.file.with_name(f"{self.turns}.log")
             self.file.touch()
             (self.log.parent / "next").symlink_to(self.file)
@@ -354,10 +355,15 @@ class Rotated:
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-@pytest.mark.parametrize("kind", ["rename", "copytruncate", "link", "switched"])
+@pytest.mark.parametrize(
+    "kind", ["rename", "copytruncate", "rename, copytruncate", "link", "switched", "link, copytruncate, switched"]
+)
 @pytest.mark.parametrize("seed", range(3))
 def test_any_order_of_writes_rotations_reads_and_restarts_gives_every_line_once(tmp_path, seed, kind, restarts):
-    """Lines of random length, written in random pieces, so that half lines are met everywhere."""
+    """Lines of random length, written in random pieces, so that half lines are met everywhere.
+
+    When a link is switched the file it led to may have been rotated too, as in Kubernetes.
+    """
     draw, rotated = random.Random(seed), Rotated(tmp_path, kind)
     written, got, rest = [], [], b""
     follower = follow(rotated.log)
