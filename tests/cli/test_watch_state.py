@@ -140,6 +140,8 @@ def test_a_damaged_state_is_refused_whatever_is_wrong_with_it(tmp_path):
         with pytest.raises(InputError):
             Checkpoint.from_bytes(whole[:at])
     kind, content, sections = unpack(whole)
+    with pytest.raises(InputError):
+        Checkpoint.from_bytes(pack(kind, content, **{**sections, "watch": b""}))
     for name in content:
         for value in (None, -1, "x", [], {"a": 1}, True, 10**30):
             try:

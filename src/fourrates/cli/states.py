@@ -34,7 +34,7 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 class _State(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     COMMAND: ClassVar[str]
 
-    watch: bytes  # as `Watch.to_bytes` has it
+    watch: Annotated[bytes, msgspec.Meta(min_length=1)]  # as `Watch.to_bytes` has it; empty only until it is saved
     asked: dict[str, str | None]  # the options that choose the detector, as given
 
     def save(self, path: Path) -> None:

@@ -1,14 +1,12 @@
 """Follow a log file that grows and is rotated, every line once, across renames, truncations, links and restarts.
 
-A :class:`Follower` reads behind an offset in a file that it knows by its inode. Rotation takes three forms:
+A :class:`Position` is a place in a file, and is saved with the results. A start, a rotation and a restart take the same
+steps from it: find the file that has this place, by inode or as a copy, and read its rest; then the files rotated
+beside it since, oldest first; then the file of its name; then, in the same way, those that a link was switched to.
 
-- The file is renamed and a new one created. The old file is read until it has been quiet for a moment, then the next.
-- The file is copied and emptied (``copytruncate``). The unread rest is read from the copy, then the file again.
-- A link is switched to another file. The old file is read to its end, then the files the link led to, in their order.
-  Those that it led to unseen are known by the numbers in their names.
-
-Rotated files are looked for beside the file that a link leads to, and read oldest first. A :class:`Position` is saved
-with the results, and the next process resumes from it.
+- A renamed file is read until it has been quiet for a moment, then the next.
+- A file that is copied and emptied (``copytruncate``) is read to its end in the copy, then from its beginning.
+- Files that a link led to unseen are known by the numbers in their names.
 """
 
 from __future__ import annotations

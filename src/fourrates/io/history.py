@@ -60,8 +60,7 @@ class NewPart:
     start = end = 0  # of the new lines, in bytes
     is_text = False  # whether it is a file of lines
     first_rows = ""
-
-    has_new = False  # whether anything is
+    has_new = False  # whether there are bytes that were not read
 
     def __init__(self, name: str, about: os.stat_result, record: FileRecord | None, say: Callable[[str], None]) -> None:
         self.name, self.path, self.about, self.record, self._say = name, os.path.abspath(name), about, record, say
