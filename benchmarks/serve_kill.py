@@ -281,8 +281,8 @@ def waiting(store: Store) -> set[str]:
     """Findings of segments that are told when the alert of the overall stream ends."""
     found: set[str] = set()
     for body in store.documents("alerts").values():
-        for active in json.loads(body)["active"].values():
-            found |= {*active["findings"]}
+        for alert in json.loads(body)["alerts"].values():
+            found |= {*alert["findings"]}
     return found
 
 

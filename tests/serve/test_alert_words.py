@@ -12,7 +12,9 @@ import fourrates as fr
 from fourrates.alerts import Alert, PagerDuty, finding_alert
 from fourrates.alerts.payload import encode
 from fourrates.alerts.text import message
-from fourrates.serve.notification import AlertItem, Links, notification, trial_notification
+from fourrates.serve.alert_state import Alert as MonitorAlert
+from fourrates.serve.alert_state import AlertItem, OpenNow
+from fourrates.serve.notification import Links, notification, trial_notification
 
 GOLDEN = Path(__file__).parent / "golden"
 LINKS = Links("https://drift.example.org", "https://wiki.example.org/runbooks/{monitor}")
@@ -20,7 +22,8 @@ AT = 1_767_754_000.0  # 2026-01-07 02:46:40 UTC
 NORMAL, ALARM, SINCE = {"value": 0.742, "n": 9_000}, {"value": 0.31, "n": 40}, {"value": 0.748, "n": 2_100}
 FR = {"country": "FR"}
 COST = "Costs about 1,300 a day (900 to 1,700)"
-OVERALL_NOW, FR_NOW = "tpr (positives caught) 0.580, normally 0.742", "tpr (positives caught) 0.121, normally 0.690"
+OVERALL = [(None, "tpr (positives caught) 0.580, normally 0.742")]
+FR_NOW = "tpr (positives caught) 0.121, normally 0.690"
 
 
 def finding(kind="drift", after=ALARM, segment=None, **more):
@@ -30,11 +33,9 @@ def finding(kind="drift", after=ALARM, segment=None, **more):
     return {"kind": kind, "segment": segment, "closes": closes, "changes": [change], **times, **more}
 
 
-def item(kind="drift", ends=None, **more):
-    return AlertItem(
-        **{"fingerprint": "0123456789abcdef", "kind": kind, "segment": None, "starts": AT, "ends": ends, "text": ""}
-        | more
-    )
+def item(kind="drift", ends=None, finding=None, now=(), **more):
+    facts = {"fingerprint": "0123456789abcdef", "kind": kind, "starts": AT, "changed": AT, "ends": ends} | more
+    return AlertItem(MonitorAlert(**facts), finding, [OpenNow(*drift) for drift in now])
 
 
 def resolved(kind, **more):
@@ -44,25 +45,18 @@ def resolved(kind, **more):
 SHIFT = {"kind": "shift", "changes": [], "closes": False, "time": "2026-01-07T03:04:11.250Z"}
 SHIFT |= {"before": {"value": 0.02}, "after": {"value": 0.051}}
 KINDS = {
-    "drift": [item(finding=finding())],
-    "drift now known": [item(finding=finding(), now=OVERALL_NOW)],
-    "drift in a segment": [item(segment=FR, finding=finding(segment=FR), now=FR_NOW)],
-    "drift carried by one segment": [item(finding=finding(), now=OVERALL_NOW, parts=(FR,), parts_now=(FR_NOW,))],
+    "drift": [item(finding=finding(), now=[(None,)])],
+    "drift now known": [item(finding=finding(), now=OVERALL)],
+    "drift in a segment": [item(segment=FR, finding=finding(segment=FR), now=[(FR, FR_NOW)])],
+    "drift carried by one segment": [item(finding=finding(), now=[*OVERALL, (FR, FR_NOW)])],
     "drift in many segments": [
-        item(
-            finding=finding(),
-            now=OVERALL_NOW,
-            parts=(FR, {"country": "DE"}, {"country": "IT"}),
-            parts_now=(FR_NOW, "", ""),
-        )
+        item(finding=finding(), now=[*OVERALL, (FR, FR_NOW), ({"country": "DE"},), ({"country": "IT"},)])
     ],
     "drift with its cost": [
-        item(finding=finding(), now=f"{OVERALL_NOW}\n{COST}", parts=(FR,), parts_now=(f"{FR_NOW}\n{COST}",))
+        item(finding=finding(), now=[(None, f"{OVERALL[0][1]}\n{COST}"), (FR, f"{FR_NOW}\n{COST}")])
     ],
-    "drift repeated": [item(finding=finding(), now=OVERALL_NOW, repeats=1)],
-    "drift open in a segment only": [
-        item(finding=finding("recovery", SINCE) | {"closes": True}, over=True, parts=(FR,), parts_now=(FR_NOW,))
-    ],
+    "drift repeated": [item(finding=finding(), now=OVERALL, repeats=1)],
+    "drift open in a segment only": [item(finding=finding("recovery", SINCE) | {"closes": True}, now=[(FR, FR_NOW)])],
     "recovery": [resolved("recovery")],
     "recovery of a segment": [resolved("recovery", segment=FR)],
     "withdrawal": [resolved("withdrawal")],
@@ -75,7 +69,7 @@ KINDS = {
     "events again": [item("silent", ends=AT + 3_600, text="no events for more than 30 minutes")],
     "labels overdue": [item("labels_overdue", text="labels are overdue, predictions have waited for more than 2 days")],
     "several": [
-        item(finding=finding(), now=OVERALL_NOW),
+        item(finding=finding(), now=OVERALL),
         item("silent", text="no events for more than 30 minutes", fingerprint="f2"),
     ],
     "test": None,

@@ -202,7 +202,7 @@ def test_a_monitor_is_told_about_no_more_often_than_allowed(tmp_path, receiver):
 
 def test_a_silenced_monitor_tells_nothing_and_then_what_still_fires(bench):
     stays, goes = {"country": "FR"}, {"country": "DE"}
-    silence = {"silenced_until": T + 100}
+    silence = {"silences": {"": T + 100}}
     bench.find(segment=stays)
     bench.find(segment=goes)
     bench.tick(0, **silence)
@@ -218,9 +218,9 @@ def test_what_was_told_before_a_silence_is_told_to_be_resolved_after_it(bench):
     bench.find()
     bench.tick(0)
     bench.find("recovery")
-    bench.tick(10, silenced_until=T + 100)
+    bench.tick(10, silences={"": T + 100})
     assert len(bench.told(1)) == 1
-    bench.tick(101, silenced_until=T + 100)
+    bench.tick(101, silences={"": T + 100})
     assert bench.told(2)[1]["status"] == "resolved"
 
 
@@ -409,7 +409,7 @@ def test_a_shift_of_the_classes_is_an_alert_where_it_is_to_alarm(bench):
 
 def test_a_server_that_dies_anywhere_tells_everything_once_under_one_id(tmp_path, receiver):
     """At every write of a tick: dies before it, dies after it; then starts again."""
-    calls = ("put_document", "mark_alerted", "put")
+    calls = ("put_document", "put")
     for death in range(12):
         bench = Bench(tmp_path / str(death), receiver)
         receiver.requests.clear()

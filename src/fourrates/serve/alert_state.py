@@ -1,8 +1,8 @@
 """The alerts of one monitor, which fire, which are resolved, and which notifications are due. Nothing here is written.
 
 An alert is about one thing, such as an overall drift, a drift of a segment, a class-mix shift, a warning, missing
-events or overdue labels. It fires once and is resolved once; a drift's by the withdrawal, recovery or acceptance that
-closes it. Segments that drifted with the overall stream share its alert, which ends with the last of them.
+events or overdue labels. It fires once and is resolved once. That of a drift is about the drift itself and, of the
+overall stream, about the segments that drifted with it; it ends when none of them is open any more.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from fourrates.alerts.text import rates_now
 from fourrates.plain import moment, state_record
 from fourrates.serve.bodies import segment_name
 from fourrates.serve.config import AlertsConfig, seconds
-from fourrates.serve.notification import AlertItem
 from fourrates.serve.registry import Live
 from fourrates.serve.store.base import StoredFinding
 from fourrates.serve.views import segment_json
@@ -29,14 +28,16 @@ SHIFT_LASTS = 86_400.0  # seconds after which a shift of the classes is the new 
 MOST = 1_000  # alerts kept of one monitor
 IN_WORDS = 20  # open drifts of a monitor whose rates are put into words
 
+Segment = dict[str, Any] | None  # the values that make it, by column; None for the overall stream
+
 
 class OpenNow(NamedTuple):
-    """An open drift of a segment, None for the overall stream: its rates now in words, when it started and was found.
+    """An open drift: its segment, its rates now in words, when it started and was found.
 
-    All empty if too many are open.
+    All but the segment are empty if too many are open.
     """
 
-    segment: dict[str, Any] | None
+    segment: Segment
     text: str = ""
     started: str = ""
     found: str = ""
@@ -51,8 +52,7 @@ class Watched:
     name: str
     alerts: AlertsConfig = field(default_factory=AlertsConfig)
     mix: str = "report"  # the label of a class-mix shift
-    silenced_until: float | None = None
-    silences: Mapping[str, float] = field(default_factory=dict)  # of segments, by name
+    silences: Mapping[str, float] = field(default_factory=dict)  # their ends, of segments by name; of all by ""
     position: int = 0  # changes whenever events, predictions or labels arrive, and only then
     warning: bool = False
     waiting_since: float | None = None  # since when the oldest prediction waits for its label
@@ -75,7 +75,6 @@ def watched(live: Live) -> Watched:
         name=live.name,
         alerts=config.alerts,
         mix=config.mix,
-        silenced_until=live.silences.get(""),
         silences=live.silences,
         position=monitor.events + sum(monitor.join.counts.values()),  # each row that arrives adds one or two
         warning=config.alerts.warnings and bool(monitor.events) and monitor.detector.warning_detected,
@@ -92,36 +91,52 @@ def _facts(drift: OpenDrift) -> tuple[str, str, str]:
     return text, moment(drift.leading.started_time, True) or "", moment(drift.leading.time, True) or ""
 
 
-class Active(msgspec.Struct, kw_only=True):
+class Alert(msgspec.Struct, kw_only=True):
     """An alert that fires, or that was resolved and is not sent yet."""
 
+    fingerprint: str  # the same each time it fires
     kind: str
-    segment: dict[str, Any] | None = None
+    segment: Segment = None
+    text: str = ""  # the event in words, if there is no finding about it
     starts: float
     ends: float | None = None
     changed: float  # when it last began to fire, or was resolved
     notified: float | None = None  # last notification that it fires
     pending: bool = True  # whether the last change is still to be sent
-    finding: str | None = None
-    findings: list[str] = []  # that are still to be sent, the latest among them
-    text: str
     acknowledged: bool = False
     repeats: int = 0
+    open: dict[str, Segment] = {}  # the open drifts it is about, by fingerprint
+    finding: str | None = None  # the latest about the drift itself
+    findings: list[str] = []  # that are still to be sent
     time: str = ""  # of the drift: found, started
     started: str = ""
-    part: bool = False  # whether the overall stream's alert covers it
-    over: bool = False  # whether it is over but for its parts
 
-    def add(self, finding: str) -> None:
-        self.finding = finding
-        self.findings = [*self.findings, finding][-MOST:]
+    def add(self, *findings: str) -> None:
+        self.findings = [*self.findings, *findings][-MOST:]
+
+
+class AlertItem(NamedTuple):
+    """An alert in a notification, with its latest finding and the open drifts it is about, the worst first."""
+
+    alert: Alert
+    finding: dict[str, Any] | None = None
+    open: Sequence[OpenNow] = ()
+
+    @property
+    def now(self) -> str:
+        """The current rates of its own stream in words."""
+        return next((drift.text for drift in self.open if drift.segment == self.alert.segment), "")
+
+    @property
+    def parts(self) -> list[OpenNow]:
+        """The segments that drifted with the overall stream."""
+        return [drift for drift in self.open if drift.segment != self.alert.segment]
 
 
 class State(msgspec.Struct, kw_only=True):
-    """All alerts of a monitor by fingerprint, its latest findings, the last notification, and those due."""
+    """All alerts of a monitor by fingerprint, the time of the last notification, and those due."""
 
-    active: dict[str, Active] = {}
-    seen: list[str] = []
+    alerts: dict[str, Alert] = {}
     notified: float = 0.0
     outbox: list[dict[str, Any]] = []
 
@@ -130,125 +145,109 @@ class MonitorAlerts:
     """The alerts of a monitor as it is now; its methods change the state."""
 
     def __init__(self, monitor: Watched, state: State, now: float) -> None:
-        self.monitor, self.state, self.active, self.now = monitor, state, state.active, now
+        self.monitor, self.state, self.alerts, self.now = monitor, state, state.alerts, now
+        self._opened = {self._fingerprint("drift", drift.segment): drift for drift in monitor.open or ()}
+        self._found: set[str] = set()  # drifts found since, which may be newer than our view of the monitor
         self._follow_clock()
 
     def _follow_clock(self) -> None:
         """If the clock was ahead and left future times, a notification counts as never sent."""
         if self.state.notified > self.now:
             self.state.notified = 0.0
-        for active in self.active.values():
-            active.starts, active.changed = min(active.starts, self.now), min(active.changed, self.now)
-            active.notified = None if active.notified is None else min(active.notified, self.now)
+        for alert in self.alerts.values():
+            alert.starts, alert.changed = min(alert.starts, self.now), min(alert.changed, self.now)
+            alert.notified = None if alert.notified is None else min(alert.notified, self.now)
 
-    def fingerprint(self, kind: str, segment: dict[str, Any] | None = None) -> str:
-        """The identity of an alert, the same each time it fires."""
+    def _fingerprint(self, kind: str, segment: Segment = None) -> str:
         return stable_id(self.monitor.uid, kind, segment)[:16]
 
-    def firing(self, kind: str) -> Active | None:
-        active = self.active.get(self.fingerprint(kind))
-        return active if active is not None and active.ends is None else None
+    def firing(self, kind: str) -> Alert | None:
+        """The alert of this kind about the overall stream, if it fires."""
+        alert = self.alerts.get(self._fingerprint(kind))
+        return alert if alert is not None and alert.ends is None else None
 
     # Findings -------------------------------------------------------------------------------------------
 
     def take(self, finding: StoredFinding) -> None:
         body = msgspec.json.decode(finding.body)
         segment, text = body.get("segment"), str(body.get("text", ""))
-        fingerprint = self.fingerprint("drift", segment)
-        active = self.active.get(fingerprint)
-        if body["closes"] and active is not None and active.ends is None:
-            self._close(fingerprint, finding.id, text)
-            self._end_incident()
-        if finding.kind == "drift" or (finding.kind == "shift" and self.monitor.mix == "alarm"):
-            fired = self._fire(finding.kind, text, segment, finding.id)
-            fired.acknowledged = body.get("acknowledged") is not None  # before it arrived here
-            fired.time, fired.started = body.get("time") or "", body.get("started_time") or ""
+        drift = self._fingerprint("drift", segment)
+        if body["closes"]:
+            self._close(drift, finding.id, text)
+        elif finding.kind == "drift" and (alert := self._about(drift)) is not None and alert.fingerprint != drift:
+            alert.add(finding.id)
+        elif finding.kind == "drift" or (finding.kind == "shift" and self.monitor.mix == "alarm"):
+            alert = self._fire(finding.kind, text, segment)
+            alert.finding = finding.id
+            alert.add(finding.id)
+            alert.acknowledged = body.get("acknowledged") is not None  # before it arrived here
+            alert.time, alert.started = body.get("time") or "", body.get("started_time") or ""
             if finding.kind == "drift":
-                self._join_incident(fired)
+                alert.open[drift] = segment
+                self._found.add(drift)
+                self._join(alert)
 
-    def _fire(self, kind: str, text: str, segment: dict[str, Any] | None = None, finding: str | None = None) -> Active:
-        fingerprint = self.fingerprint(kind, segment)
-        old = self.active.get(fingerprint)
-        fired = Active(kind=kind, segment=segment, starts=self.now, changed=self.now, text=text)
-        if old is not None:
-            fired.notified, fired.findings = old.notified, old.findings
-            if old.ends is None:
-                fired.starts, fired.part = old.starts, old.part
-        if finding is not None:
-            fired.add(finding)
-        self.active[fingerprint] = fired
-        return fired
+    def _about(self, drift: str) -> Alert | None:
+        """The alert about an open drift, which is its own or that of the overall stream."""
+        alerts = (self.alerts.get(drift), self.firing("drift"))
+        return next((alert for alert in alerts if alert is not None and drift in alert.open), None)
 
-    def _join_incident(self, fired: Active) -> None:
-        """Have the alert of the overall stream speak for the segments that drifted when it did.
+    def _fire(self, kind: str, text: str, segment: Segment = None) -> Alert:
+        fingerprint = self._fingerprint(kind, segment)
+        new = Alert(fingerprint=fingerprint, kind=kind, segment=segment, starts=self.now, changed=self.now)
+        alert = self.alerts.setdefault(fingerprint, new)
+        if alert.ends is not None:  # nobody was notified of that
+            alert.starts, alert.ends = self.now, None
+        alert.text, alert.changed, alert.pending, alert.acknowledged, alert.repeats = text, self.now, True, False, 0
+        return alert
 
-        A segment belongs to it if its own drift had started when that of the overall stream was found; and the other
-        way round if nobody was notified of the segment yet.
+    def _join(self, drifted: Alert) -> None:
+        """Make segments that drifted with the overall stream part of its alert, unless somebody was notified of them.
+
+        Two drifts belong together if the one found last had started when the other was found.
         """
         overall = self.firing("drift")
-        if overall is None or overall.over:
+        if overall is None or overall.fingerprint not in overall.open:
             return
-        if fired is not overall:
-            fired.part |= "" < fired.started <= overall.time and fired.notified is None
-            return
-        for active in self.active.values():
-            together = active.kind == "drift" and active.ends is None and "" < overall.started <= active.time
-            active.part |= active is not overall and together and active.notified is None
+        for part in [*self.alerts.values()] if drifted is overall else [drifted]:
+            found = part.time if drifted is overall else overall.time
+            together = part is not overall and part.open and "" < drifted.started <= found
+            if together and part.notified is None and len(overall.open) < MOST:
+                overall.open |= part.open
+                overall.add(*part.findings)
+                del self.alerts[part.fingerprint]
 
-    def _close(self, fingerprint: str, finding: str | None = None, text: str = "") -> None:
-        """End an alert, by a finding if one closed its drift; that of the overall stream with the last of its parts."""
-        active = self.active[fingerprint]
-        if active.part:  # the alert it is part of names its findings
-            del self.active[fingerprint]
-            overall = self.active.get(self.fingerprint("drift"))
-            if overall is not None:
-                closing = [] if finding is None else [finding]
-                overall.findings = [*overall.findings, *active.findings, *closing][-MOST:]
+    def _close(self, drift: str, finding: str | None = None, text: str = "") -> None:
+        """Close a drift, by a finding if there is one; its alert ends with the last drift it is about."""
+        alert = self._about(drift)
+        if alert is None:
             return
-        if active.segment is None and self._parts():
-            active.over = True
-            if finding is not None:
-                active.pending, active.changed, active.text = True, self.now, text
-        else:
-            self._end(active, text)
+        del alert.open[drift]
         if finding is not None:
-            active.add(finding)
+            alert.add(finding)
+        is_news = finding is not None and drift == alert.fingerprint
+        if is_news:
+            alert.finding, alert.text = finding, text
+        if not alert.open:
+            self._end(alert)
+        elif is_news:
+            alert.pending, alert.changed = True, self.now
 
-    def _end(self, active: Active, text: str = "") -> None:
-        active.ends = active.changed = self.now
-        active.pending = True
-        active.text = text or active.text
-
-    def _parts(self) -> list[Active]:
-        return [active for active in self.active.values() if active.part]
-
-    def _end_incident(self) -> None:
-        """End the alert of the overall stream if it was over but for its parts, and they are over too."""
-        overall = self.firing("drift")
-        if overall is not None and overall.over and not self._parts():
-            self._end(overall)
+    def _end(self, alert: Alert) -> None:
+        alert.ends = alert.changed = self.now
+        alert.pending = True
 
     # How things are now ---------------------------------------------------------------------------------------
 
     def end_closed(self) -> None:
-        """Resolve drifts that are not open though no finding closed them.
+        """Close drifts that are not open though no finding closed them.
 
-        A reset by new settings leaves such drifts, and so does a drift from before normal was known. One added just now
-        may be newer than our view of the monitor.
+        A reset by new settings leaves such drifts, and so does a drift from before normal was known.
         """
-        if self.monitor.open is None:
-            return
-        opened = {self.fingerprint("drift", one.segment) for one in self.monitor.open}
-        closed = [
-            fingerprint
-            for fingerprint, active in self.active.items()
-            if active.kind == "drift" and active.ends is None and active.changed < self.now and not active.over
-            if fingerprint not in opened
-        ]
-        for fingerprint in sorted(closed, key=lambda key: not self.active[key].part):
-            self._close(fingerprint)
-        if closed:
-            self._end_incident()
+        if self.monitor.open is not None:
+            for drift in [drift for alert in self.alerts.values() for drift in alert.open]:
+                if drift not in self._opened and drift not in self._found:
+                    self._close(drift)
 
     def check_rules(self, arrived: float) -> None:
         """Update the alerts that depend on the monitor's state instead of a finding; events last `arrived` then."""
@@ -261,85 +260,61 @@ class MonitorAlerts:
             ("labels_overdue", is_overdue, overdue),
             ("warning", rules.warnings and self.monitor.warning, "warning, a rate may be moving; no drift yet"),
         ):
-            active = self.firing(kind)
-            if fires and active is None:
+            alert = self.firing(kind)
+            if fires and alert is None:
                 self._fire(kind, text)
-            elif not fires and active is not None:
-                self._end(active)
+            elif not fires and alert is not None:
+                self._end(alert)
 
     def expire(self, repeat: float) -> None:
-        """End shifts that are now normal, and repeat those that still fire after `repeat` seconds."""
-        for active in self.active.values():
-            if active.ends is None and active.kind == "shift" and self.now - active.changed > SHIFT_LASTS:
-                self._end(active)
-            if active.ends is None and not active.acknowledged and not active.pending:
-                last = active.notified if active.notified is not None else active.changed
-                if self.now - last > repeat:
-                    active.pending = True
-                    active.repeats += 1
-        for fingerprint in sorted(self.active, key=lambda key: self.active[key].changed)[:-MOST]:
-            del self.active[fingerprint]
+        """End shifts that are now normal, and repeat those that still fire after `repeat` seconds.
+
+        Alerts that ended before anybody was notified of them, during a silence or in a backfill, are forgotten.
+        """
+        for alert in self.alerts.values():
+            if alert.ends is None and alert.kind == "shift" and self.now - alert.changed > SHIFT_LASTS:
+                self._end(alert)
+            waited = self.now - (alert.notified or alert.changed)
+            if not alert.pending and not alert.acknowledged and waited > repeat:
+                alert.pending = True
+                alert.repeats += 1
+        self._forget_unnotified()
+        for fingerprint in sorted(self.alerts, key=lambda key: self.alerts[key].changed)[:-MOST]:
+            del self.alerts[fingerprint]
 
     def end_all(self, text: str) -> None:
-        for active in self.active.values():
-            self._end(active, text)
-            active.finding = None
+        for alert in self.alerts.values():
+            self._end(alert)
+            alert.text, alert.finding, alert.open = text, None, {}
+        self._forget_unnotified()
 
-    def forget_unnotified(self) -> None:
-        """Drop alerts that ended before anybody was notified of them, during a silence, or in a backfill."""
-        for fingerprint, active in list(self.active.items()):
-            if active.ends is not None and active.notified is None:
-                del self.active[fingerprint]
-
-    def _is_silenced(self, active: Active) -> bool:
-        segment = active.segment
-        until = None if segment is None else self.monitor.silences.get(segment_name([*segment.values()]))
-        return self.now < max(until or 0.0, self.monitor.silenced_until or 0.0)
+    def _forget_unnotified(self) -> None:
+        for fingerprint, alert in [*self.alerts.items()]:
+            if alert.ends is not None and alert.notified is None:
+                del self.alerts[fingerprint]
 
     # Notifications ---------------------------------------------------------------------------------------------
 
-    def items(self, body_of: Callable[[str], dict[str, Any] | None]) -> list[AlertItem]:
-        """The alerts to send, with the findings they are about; from now on they count as sent."""
+    def due(self, body_of: Callable[[str], dict[str, Any] | None]) -> list[AlertItem]:
+        """The alerts to send."""
         items = []
-        opened = {self.fingerprint("drift", drift.segment): drift for drift in self.monitor.open or ()}
-
-        def now(segment: dict[str, Any] | None) -> OpenNow:
-            return opened.get(self.fingerprint("drift", segment), OpenNow(segment))
-
-        order = {fingerprint: place for place, fingerprint in enumerate(opened)}
-        for fingerprint, active in list(self.active.items()):
-            if not active.pending or active.part or self._is_silenced(active):
-                continue
-            parts = self._parts() if active.kind == "drift" and active.segment is None else []
-            parts.sort(key=lambda part: order.get(self.fingerprint("drift", part.segment), len(order)))
-            for part in parts:
-                active.findings += part.findings
-                part.findings = []
-            named = now((parts or [active])[0].segment)
-            items.append(
-                AlertItem(
-                    fingerprint=fingerprint,
-                    kind=active.kind,
-                    segment=active.segment,
-                    starts=active.starts,
-                    ends=active.ends,
-                    text=active.text,
-                    now=now(active.segment).text if active.kind == "drift" and active.ends is None else "",
-                    parts=tuple(part.segment for part in parts),
-                    parts_now=tuple(now(part.segment).text for part in parts),
-                    dates=(named.started, named.found),
-                    over=active.over,
-                    finding=None if active.finding is None else body_of(active.finding),
-                    findings=tuple(active.findings),
-                    repeats=active.repeats,
-                )
-            )
-            active.pending, active.findings = False, []
-            if active.ends is None:
-                active.notified = self.now
-            else:
-                del self.active[fingerprint]
+        for alert in self.alerts.values():
+            if alert.pending and not self._is_silenced(alert):
+                worst_first = dict.fromkeys(drift for drift in (*self._opened, *alert.open) if drift in alert.open)
+                drifts = [self._opened.get(drift, OpenNow(alert.open[drift])) for drift in worst_first]
+                items.append(AlertItem(alert, None if alert.finding is None else body_of(alert.finding), drifts))
         return items
+
+    def _is_silenced(self, alert: Alert) -> bool:
+        names = [""] if alert.segment is None else ["", segment_name([*alert.segment.values()])]
+        return any(self.now < self.monitor.silences.get(name, 0.0) for name in names)
+
+    def mark_sent(self, items: Sequence[AlertItem]) -> None:
+        self.state.notified = self.now
+        for alert, *_ in items:
+            alert.pending, alert.findings, alert.notified = False, [], self.now
+            if alert.ends is not None:
+                del self.alerts[alert.fingerprint]
 
 
 def _is_over(limit: str | None, lasted: float) -> bool:

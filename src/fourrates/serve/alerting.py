@@ -25,7 +25,7 @@ from fourrates.alerts import Spool, channel_of
 from fourrates.disk_queue import QueueError
 from fourrates.serve.alert_state import MonitorAlerts, State, Watched
 from fourrates.serve.clock import Clock
-from fourrates.serve.notification import NO_LINKS, AlertItem, Links, notification, trial_notification
+from fourrates.serve.notification import NO_LINKS, Links, notification, trial_notification
 from fourrates.serve.store.base import Store, StoredFinding, StoreError
 
 log = logging.getLogger("fourrates.serve.alerts")
@@ -88,13 +88,10 @@ class Alerting:
     def acknowledge(self, uid: str, finding: str) -> None:
         """Stop reminders about a drift."""
         with self._lock:
-            state = self._all().get(uid)
-            if state is None:
-                return
-            for active in state.active.values():
-                if active.finding == finding and active.ends is None:
-                    active.acknowledged = True
-            self._put(uid, state)
+            if (state := self._all().get(uid)) is not None:
+                for alert in state.alerts.values():
+                    alert.acknowledged |= alert.finding == finding and alert.ends is None
+                self._put(uid, state)
 
     def test(self, monitor: str, addresses: Iterable[str], patience: float = 5.0) -> dict[str, Any]:
         """Send a test to the channels of a monitor and return the outcome."""
@@ -143,16 +140,22 @@ class Alerting:
         """Resolve the alerts of a removed monitor; otherwise those notified would wait forever."""
         alerts = MonitorAlerts(monitor, state, now)
         alerts.end_all("the monitor was removed")
-        alerts.forget_unnotified()
-        if items := self._items(alerts):
-            self.channels.put(monitor.alerts.channels, notification(monitor.name, monitor.uid, items, self.links))
+        if payload := self._due(alerts):
+            self.channels.put(monitor.alerts.channels, payload)
 
-    def _items(self, alerts: MonitorAlerts) -> list[AlertItem]:
+    def _due(self, alerts: MonitorAlerts) -> dict[str, Any] | None:
+        """A notification of the alerts to send, if there are any; from now on they count as sent."""
+        monitor = alerts.monitor
+
         def body_of(finding: str) -> dict[str, Any] | None:
-            stored = self.store.finding(alerts.monitor.id, finding)
+            stored = self.store.finding(monitor.id, finding)
             return None if stored is None else msgspec.json.decode(stored.body, type=dict[str, Any])
 
-        return alerts.items(body_of)
+        if not (items := alerts.due(body_of)):
+            return None
+        payload = notification(monitor.name, monitor.uid, items, self.links)
+        alerts.mark_sent(items)
+        return payload
 
     # One monitor ----------------------------------------------------------------------------------------------
 
@@ -166,30 +169,23 @@ class Alerting:
                     log.error("the state of alerts of %s cannot be read (%s); it is reset", uid, error)
         return self._states
 
-    def _put(self, uid: str, state: State) -> None:
-        """Write the alerts of a monitor unless another server has written since they were loaded."""
+    def _put(self, uid: str, state: State, findings: Sequence[StoredFinding] = ()) -> None:
+        """Write the alerts of a monitor with these findings, unless another server has written meanwhile."""
         with self.store.in_epoch(self._epoch):
-            self.store.put_document(KIND, uid, msgspec.json.encode(state))
+            self.store.put_document(KIND, uid, msgspec.json.encode(state), [finding.id for finding in findings])
 
     def _look(self, monitor: Watched, state: State, findings: list[StoredFinding], now: float) -> None:
         before = msgspec.json.encode(state)
         alerts = MonitorAlerts(monitor, state, now)
-        fresh = [finding for finding in findings if finding.id not in state.seen]
-        for finding in fresh:
+        for finding in findings:
             alerts.take(finding)
-        if fresh:
-            state.seen = [finding.id for finding in findings]
         alerts.end_closed()
         alerts.check_rules(self._last_arrival(alerts))
         alerts.expire(self.repeat)
-        alerts.forget_unnotified()
-        if now - state.notified >= self.group_interval and (items := self._items(alerts)):
-            state.outbox.append(notification(monitor.name, monitor.uid, items, self.links))
-            state.notified = now
-        if msgspec.json.encode(state) != before:
-            self._put(monitor.uid, state)
-        if findings:
-            self.store.mark_alerted([finding.id for finding in findings])
+        if now - state.notified >= self.group_interval and (payload := self._due(alerts)):
+            state.outbox.append(payload)
+        if findings or msgspec.json.encode(state) != before:
+            self._put(monitor.uid, state, findings)
         if state.outbox:
             for payload in state.outbox:
                 self.channels.put(monitor.alerts.channels, payload)

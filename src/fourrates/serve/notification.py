@@ -15,6 +15,7 @@ import msgspec
 
 from fourrates.alerts.payload import CLOSED, stable_id
 from fourrates.alerts.text import defused, minute, plain, rates_now, rates_then, segment_in_words, since
+from fourrates.serve.alert_state import Alert, AlertItem
 from fourrates.serve.views import iso
 
 MOST = 100  # alerts in one notification
@@ -34,46 +35,6 @@ NAMES = {
     "silent": "NoEvents",
     "labels_overdue": "LabelsOverdue",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class AlertItem:
-    """An alert in a notification.
-
-    Attributes
-    ----------
-    text, now
-        The event in words if there is no finding about it, and the current rates in words.
-    parts : tuple
-        Segments that drifted with the overall stream, the worst first.
-    parts_now : tuple of str
-        Their current rates in words.
-    dates : tuple of str
-        When the open drift of the segment named first started, and when it was found; empty if unknown.
-    over : bool
-        Whether the overall stream has recovered and only these are still open.
-    finding, findings
-        The latest finding, and the ids of all that led to it.
-    """
-
-    fingerprint: str
-    kind: str
-    segment: dict[str, Any] | None
-    starts: float
-    ends: float | None
-    text: str
-    now: str = ""
-    parts: tuple[dict[str, Any] | None, ...] = ()
-    parts_now: tuple[str, ...] = ()
-    dates: tuple[str, str] = ("", "")
-    over: bool = False
-    finding: dict[str, Any] | None = None
-    findings: tuple[str, ...] = ()
-    repeats: int = 0
-
-    @property
-    def status(self) -> str:
-        return "firing" if self.ends is None else "resolved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,25 +63,19 @@ NO_LINKS = Links()
 
 def notification(monitor: str, uid: str, items: Sequence[AlertItem], links: Links = NO_LINKS) -> dict[str, Any]:
     """One notification about a monitor. Its id depends on nothing but its alerts."""
-    firing = [item for item in items if item.ends is None]
-    first = (firing or list(items))[0]
-    facts = [(item.fingerprint, item.status, item.starts, item.ends, item.findings, item.repeats) for item in items]
-    kind = first.kind
-    if not firing and kind == "drift":
-        kind = _closing(first)
-    segment = first.segment or (first.parts[0] if len(first.parts) == 1 else None)
-    segment = segment if len(items) == 1 else None
+    firing = [item for item in items if item.alert.ends is None]
+    first = (firing or items)[0]
+    kind = first.alert.kind if firing or first.alert.kind != "drift" else _closing(first)
+    segment = None
+    if len(items) == 1:
+        segment = first.alert.segment or (first.parts[0].segment if len(first.parts) == 1 else None)
     where = links.of(monitor, segment, bool(firing), bool(firing) and kind == "drift")
-    body: dict[str, Any] = {
-        "id": stable_id(uid, facts),
-        "kind": kind,
-        "event": kind,
-        "stream": monitor,
-        "monitor": monitor,
-        "status": "firing" if firing else "resolved",
-        "text": _text(monitor, items),
-        "links": where,
-        "thread": first.fingerprint,
+    facts = [
+        (alert.fingerprint, _status(alert), alert.starts, alert.ends, alert.findings, alert.repeats)
+        for alert, *_ in items
+    ]
+    body = _payload(monitor, stable_id(uid, facts), kind, _text(monitor, items), first.alert.fingerprint, where) | {
+        "status": _status(first.alert),
         "externalURL": links.public or "",
         "groupKey": f"{{}}:{{monitor={monitor!r}}}",
         "groupLabels": {"monitor": monitor},
@@ -134,27 +89,24 @@ def notification(monitor: str, uid: str, items: Sequence[AlertItem], links: Link
 
 
 def trial_notification(monitor: str, id: str, links: Links = NO_LINKS) -> dict[str, Any]:
-    return {
-        "id": id,
-        "kind": "test",
-        "event": "test",
-        "stream": monitor,
-        "monitor": monitor,
-        "status": "firing",
-        "text": f"{plain(monitor)}: test alert. Nothing has drifted.",
-        "links": links.of(monitor, None, True, False),
-        "thread": id,
-        "alerts": [],
-    }
+    text = f"{plain(monitor)}: test alert. Nothing has drifted."
+    return _payload(monitor, id, "test", text, id, links.of(monitor, None, True, False))
+
+
+def _payload(monitor: str, id: str, kind: str, text: str, thread: str, links: Mapping[str, str]) -> dict[str, Any]:
+    names = {"kind": kind, "event": kind, "stream": monitor, "monitor": monitor}
+    return {"id": id, **names, "status": "firing", "text": text, "links": links, "thread": thread, "alerts": []}
+
+
+def _status(alert: Alert) -> str:
+    return "firing" if alert.ends is None else "resolved"
 
 
 def _text(monitor: str, items: Sequence[AlertItem]) -> str:
-    if len(items) == 1:
-        return _summary(monitor, items[0])
-    # The worst first and in full, for a person reading a locked phone.
-    lines = [_summary(monitor, item).partition("\n")[0] for item in items[1:LINES]]
+    """The worst first and in full, for a person reading a locked phone."""
+    first, *others = (_summary(monitor, item) for item in items[:LINES])
     more = [f"and {len(items) - LINES:,} more"] if len(items) > LINES else []
-    return "\n".join([_summary(monitor, items[0]), *lines, *more])
+    return "\n".join([first, *(text.partition("\n")[0] for text in others), *more])
 
 
 def _closing(item: AlertItem) -> str:
@@ -164,62 +116,76 @@ def _closing(item: AlertItem) -> str:
 
 def _summary(monitor: str, item: AlertItem) -> str:
     """Event, current state, place, start and detection, a line each."""
-    finding, name = item.finding or {}, plain(monitor)
-    prefix = "Resolved: " if item.ends is not None else "Still open: " if item.repeats else ""
-    found, changes = minute(finding.get("time")), finding.get("changes") or []
-    where = f" in {segment_in_words(item.segment)}" if item.segment else ""
-    if item.ends is not None and (item.kind != "drift" or not finding):
-        lines = [f"{name}{where}: {ENDED.get(item.kind, item.text)}"]
-    elif item.ends is not None:
-        kind, closed = finding.get("kind", ""), bool(finding.get("closes"))
-        reported = rates_then(changes, kind) if closed else ""
-        ended = CLOSED[kind] if closed else "has new settings, the drift is closed"
-        lines = [_said(f"{name} {ended}{where}", reported)]
-        lines += ["Probably a false alarm."] if kind == "withdrawal" else []
-        lines += [f"Closed {found}"] if closed and found else []
-    elif item.kind == "drift" and finding:
-        unknown = {change["rate"]: {"now": None, "normal": change.get("before"), "enough": 1} for change in changes}
-        reported = rates_now(unknown, {change["rate"]: change["direction"] for change in changes})
-        lines = [_said(f"{name} drifted{where}", item.now or reported)]
-        if item.parts:
-            worst = f"{', most of all' if len(item.parts) > 1 else ''} in {segment_in_words(item.parts[0])}"
-            overall = (item.now or reported).partition("\n")[0]
-            lines = [_said(f"{name} drifted{worst}", item.parts_now[0]), _said("Overall", overall) if overall else ""]
-            others = [segment_in_words(part) for part in item.parts[1 : 1 + NAMED]]
-            more = f" and {len(item.parts) - 1 - NAMED:,} more" if len(item.parts) > 1 + NAMED else ""
-            lines += [f"Also in {'; '.join(others)}{more}"] if others else []
-        if item.over:
-            names = "; ".join(segment_in_words(part) for part in item.parts[:NAMED])
-            lines = [f"{name}: overall back at normal, still open in {names}"]
-        started, at = item.dates if item.dates[1] else (finding.get("started_time"), finding.get("time"))
-        lines += [since(minute(started), minute(at))]
-    elif item.kind == "shift" and finding:
+    alert, finding, name = item.alert, item.finding, plain(monitor)
+    where = f" in {segment_in_words(alert.segment)}" if alert.segment else ""
+    found = minute((finding or {}).get("time"))
+    if alert.kind == "drift" and finding is not None:
+        lines = _of_drift(name, where, item, finding) if alert.ends is None else _of_end(name, where, finding)
+    elif alert.ends is not None:
+        lines = [f"{name}{where}: {ENDED.get(alert.kind, alert.text)}"]
+    elif alert.kind == "shift" and finding is not None:
         shares = " to ".join(f"{finding[side]['value']:.1%}" for side in ("before", "after"))
-        lines = [f"{name}{where}: class-mix shift: positives {shares}", NO_DRIFT]
-        lines += [f"Found {found}"] if found else []
+        lines = [f"{name}{where}: class-mix shift: positives {shares}", NO_DRIFT, f"Found {found}" if found else ""]
     else:
-        lines = [f"{name}: {plain(item.text)}"]
+        lines = [f"{name}: {plain(alert.text)}"]
+    prefix = "Resolved: " if alert.ends is not None else "Still open: " if alert.repeats else ""
     return defused(prefix + "\n".join(line for line in lines if line))
 
 
-def _said(head: str, rates: str) -> str:
+def _of_drift(name: str, where: str, item: AlertItem, finding: Mapping[str, Any]) -> list[str]:
+    """An open drift, or the segments in which it is still open."""
+    changes = finding.get("changes") or []
+    unknown = {change["rate"]: {"now": None, "normal": change.get("before"), "enough": 1} for change in changes}
+    rates = item.now or rates_now(unknown, {change["rate"]: change["direction"] for change in changes})
+    parts, places = item.parts, [segment_in_words(part.segment) for part in item.parts]
+    if not parts:
+        lines = [_with_rates(f"{name} drifted{where}", rates)]
+    elif len(parts) == len(item.open):
+        lines = [f"{name}: overall back at normal, still open in {'; '.join(places[:NAMED])}"]
+    else:
+        worst = f"{', most of all' if len(parts) > 1 else ''} in {places[0]}"
+        lines = [_with_rates(f"{name} drifted{worst}", parts[0].text)]
+        lines += [_with_rates("Overall", rates.partition("\n")[0])] if rates else []
+        more = f" and {len(parts) - 1 - NAMED:,} more" if len(parts) > 1 + NAMED else ""
+        lines += [f"Also in {'; '.join(places[1 : 1 + NAMED])}{more}"] if len(parts) > 1 else []
+    named = (parts or item.open)[0]
+    started, found = named.started, named.found
+    if not found:
+        started, found = finding.get("started_time") or "", finding.get("time") or ""
+    return [*lines, since(minute(started), minute(found))]
+
+
+def _of_end(name: str, where: str, finding: Mapping[str, Any]) -> list[str]:
+    """A drift that was closed, by a finding or by new settings."""
+    if not finding.get("closes"):
+        return [f"{name} has new settings, the drift is closed{where}"]
+    kind, closed = finding["kind"], minute(finding.get("time"))
+    return [
+        _with_rates(f"{name} {CLOSED[kind]}{where}", rates_then(finding.get("changes") or [], kind)),
+        "Probably a false alarm." if kind == "withdrawal" else "",
+        f"Closed {closed}" if closed else "",
+    ]
+
+
+def _with_rates(head: str, rates: str) -> str:
     return f"{head}: {rates}" if rates else head
 
 
 def _alert(monitor: str, item: AlertItem, links: Links) -> dict[str, Any]:
-    segment = {str(name): str(value) for name, value in (item.segment or {}).items()}
-    where = links.of(monitor, item.segment, item.ends is None, False)
+    alert = item.alert
+    segment = {str(name): str(value) for name, value in (alert.segment or {}).items()}
+    where = links.of(monitor, alert.segment, alert.ends is None, False)
     runbook = {"runbook_url": where["runbook"]} if "runbook" in where else {}
     return {
-        "status": item.status,
-        "labels": {**segment, "alertname": NAMES.get(item.kind, item.kind), "monitor": monitor},
+        "status": _status(alert),
+        "labels": {**segment, "alertname": NAMES.get(alert.kind, alert.kind), "monitor": monitor},
         "annotations": {"summary": _summary(monitor, item), **runbook},
-        "startsAt": iso(item.starts),
-        "endsAt": "0001-01-01T00:00:00Z" if item.ends is None else iso(item.ends),  # as Go writes a time that is none
+        "startsAt": iso(alert.starts),
+        "endsAt": "0001-01-01T00:00:00Z" if alert.ends is None else iso(alert.ends),  # as Go writes a time that is none
         "generatorURL": where.get("look", ""),
-        "fingerprint": item.fingerprint,
-        "segment": item.segment,
-        "segments": list(item.parts),
-        "findings": list(item.findings),
+        "fingerprint": alert.fingerprint,
+        "segment": alert.segment,
+        "segments": [part.segment for part in item.parts],
+        "findings": alert.findings,
         "changes": (item.finding or {}).get("changes") or [],
     }

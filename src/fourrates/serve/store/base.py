@@ -372,10 +372,13 @@ class Store(ABC):
         sql = f"SELECT {LISTED} FROM findings WHERE alerted = 0 ORDER BY sequence LIMIT ?"
         return [StoredFinding(*row) for row in self._read(sql, limit)]
 
-    def mark_alerted(self, numbers: Sequence[str]) -> None:
+    def mark_alerted(self, ids: Sequence[str]) -> None:
         with self._transaction():
-            for number in numbers:
-                self._query("UPDATE findings SET alerted = 1 WHERE id = ?", (number,))
+            self._mark_alerted(ids)
+
+    def _mark_alerted(self, ids: Sequence[str]) -> None:
+        for id in ids:
+            self._query("UPDATE findings SET alerted = 1 WHERE id = ?", (id,))
 
     # Rejected rows --------------------------------------------------------------------------------------------
 
@@ -395,9 +398,12 @@ class Store(ABC):
     def documents(self, kind: str) -> dict[str, bytes]:
         return dict(self._read("SELECT name, body FROM documents WHERE kind = ? ORDER BY name", kind))
 
-    def put_document(self, kind: str, name: str, body: bytes) -> None:
+    def put_document(self, kind: str, name: str, body: bytes, alerted: Sequence[str] = ()) -> None:
+        """Write a document, together with the findings that are alerted by it."""
         put = "INSERT INTO documents (kind, name, body) VALUES (?, ?, ?)"
-        self._write(f"{put} ON CONFLICT (kind, name) DO UPDATE SET body = excluded.body", kind, name, body)
+        with self._transaction():
+            self._query(f"{put} ON CONFLICT (kind, name) DO UPDATE SET body = excluded.body", (kind, name, body))
+            self._mark_alerted(alerted)
 
     def delete_document(self, kind: str, name: str) -> None:
         self._write("DELETE FROM documents WHERE kind = ? AND name = ?", kind, name)
