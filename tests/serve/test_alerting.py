@@ -65,6 +65,10 @@ class Bench:
         self.store.commit(Group(findings=[StoredFinding(id, self.row.id, kind, json.dumps(body).encode())]))
         return id
 
+    def acknowledge(self, id):
+        body = json.loads(self.store.finding(self.row.id, id).body)
+        self.store.change_finding(id, json.dumps(body | {"acknowledged": at(0)}).encode())
+
     def tick(self, at=0.0, **facts):
         self.alerting.tick(T + at, [self.watched(**facts)])
 
@@ -232,10 +236,23 @@ def test_what_still_fires_is_repeated_until_somebody_acknowledges_it(bench):
     first, again = bench.told(2)
     assert again["text"] == f"Still open: {first['text']}"
     assert again["id"] != first["id"]
-    bench.alerting.acknowledge("u1", drift)
+    bench.acknowledge(drift)
     for at in (2.5 * day, 5 * day):
         bench.tick(at)
     assert len(bench.told(2)) == 2
+
+
+def test_an_acknowledged_drift_is_not_repeated_when_only_its_segments_are_still_open(bench):
+    drift = bench.find(time=at(10), started_time=at(5))
+    bench.find(segment=DE, time=at(9), started_time=at(6))
+    bench.tick()
+    bench.acknowledge(drift)
+    bench.find("recovery")
+    for seconds in (1, 90_000, 180_000):
+        bench.tick(seconds)
+    assert [sent["text"].partition("\n")[0] for sent in bench.told(2)][1] == (
+        "fraud: overall back at normal, still open in country DE"
+    )
 
 
 def test_each_drift_fires_until_it_is_closed(bench):
@@ -347,9 +364,7 @@ def test_a_silenced_segment_tells_nothing_until_its_silence_ends_and_others_do(b
 @pytest.mark.parametrize("accepted", [True, False])
 def test_a_drift_that_was_acknowledged_before_it_was_told_is_not_repeated(bench, accepted):
     id = bench.find()
-    body = json.loads(bench.store.finding(bench.row.id, id).body)
-    bench.store.change_finding(id, json.dumps(body | {"acknowledged": at(0)}).encode())
-    bench.alerting.acknowledge("u1", id)
+    bench.acknowledge(id)
     if accepted:
         bench.find("acceptance")
     bench.tick(0)

@@ -101,7 +101,7 @@ def test_nothing_worked_out_before_another_server_wrote_is_written(tmp_path, url
     with pytest.raises(StoreError, match="another server has written"), first.in_epoch(epoch):
         first.commit(Group(journal=[JournalRow(row.id, 0, 1, b"ours")]))
     assert [written.body for written in first.journal(row.id, 0)] == [b"theirs"]
-    alerting.acknowledge(row.uid, "f1")
+    alerting.tick(1.8e9, [Watched(row.id, row.uid, "m")])
     assert b'"notified":5.0' in first.documents("alerts")[row.uid]
     channels.close()
     first.close()

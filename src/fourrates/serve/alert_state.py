@@ -91,7 +91,7 @@ def _facts(drift: OpenDrift) -> tuple[str, str, str]:
     return text, moment(drift.leading.started_time, True) or "", moment(drift.leading.time, True) or ""
 
 
-class Alert(msgspec.Struct, kw_only=True):
+class Alert(msgspec.Struct, kw_only=True, omit_defaults=True):
     """An alert that fires, or that was resolved and is not sent yet."""
 
     fingerprint: str  # the same each time it fires
@@ -103,9 +103,9 @@ class Alert(msgspec.Struct, kw_only=True):
     changed: float  # when it last began to fire, or was resolved
     notified: float | None = None  # last notification that it fires
     pending: bool = True  # whether the last change is still to be sent
-    acknowledged: bool = False
     repeats: int = 0
     open: dict[str, Segment] = {}  # the open drifts it is about, by fingerprint
+    fired_by: str | None = None  # the drift or shift; whoever acknowledges it stops reminders
     finding: str | None = None  # the latest about the drift itself
     findings: list[str] = []  # that are still to be sent
     time: str = ""  # of the drift: found, started
@@ -133,7 +133,7 @@ class AlertItem(NamedTuple):
         return [drift for drift in self.open if drift.segment != self.alert.segment]
 
 
-class State(msgspec.Struct, kw_only=True):
+class State(msgspec.Struct, kw_only=True, omit_defaults=True):
     """All alerts of a monitor by fingerprint, the time of the last notification, and those due."""
 
     alerts: dict[str, Alert] = {}
@@ -142,10 +142,13 @@ class State(msgspec.Struct, kw_only=True):
 
 
 class MonitorAlerts:
-    """The alerts of a monitor as it is now; its methods change the state."""
+    """The alerts of a monitor as it is now; its methods change the state. `finding_of` reads a finding by its id."""
 
-    def __init__(self, monitor: Watched, state: State, now: float) -> None:
+    def __init__(
+        self, monitor: Watched, state: State, now: float, finding_of: Callable[[str], dict[str, Any] | None]
+    ) -> None:
         self.monitor, self.state, self.alerts, self.now = monitor, state, state.alerts, now
+        self._finding_of = finding_of
         self._opened = {self._fingerprint("drift", drift.segment): drift for drift in monitor.open or ()}
         self._found: set[str] = set()  # drifts found since, which may be newer than our view of the monitor
         self._follow_clock()
@@ -178,9 +181,8 @@ class MonitorAlerts:
             alert.add(finding.id)
         elif finding.kind == "drift" or (finding.kind == "shift" and self.monitor.mix == "alarm"):
             alert = self._fire(finding.kind, text, segment)
-            alert.finding = finding.id
+            alert.fired_by = alert.finding = finding.id
             alert.add(finding.id)
-            alert.acknowledged = body.get("acknowledged") is not None  # before it arrived here
             alert.time, alert.started = body.get("time") or "", body.get("started_time") or ""
             if finding.kind == "drift":
                 alert.open[drift] = segment
@@ -198,7 +200,7 @@ class MonitorAlerts:
         alert = self.alerts.setdefault(fingerprint, new)
         if alert.ends is not None:  # nobody was notified of that
             alert.starts, alert.ends = self.now, None
-        alert.text, alert.changed, alert.pending, alert.acknowledged, alert.repeats = text, self.now, True, False, 0
+        alert.text, alert.changed, alert.pending, alert.repeats = text, self.now, True, 0
         return alert
 
     def _join(self, drifted: Alert) -> None:
@@ -267,17 +269,17 @@ class MonitorAlerts:
                 self._end(alert)
 
     def expire(self, repeat: float) -> None:
-        """End shifts that are now normal, and repeat those that still fire after `repeat` seconds.
+        """End shifts that are now normal, and after `repeat` seconds repeat those that fire and nobody acknowledged.
 
         Alerts that ended before anybody was notified of them, during a silence or in a backfill, are forgotten.
         """
         for alert in self.alerts.values():
             if alert.ends is None and alert.kind == "shift" and self.now - alert.changed > SHIFT_LASTS:
                 self._end(alert)
-            waited = self.now - (alert.notified or alert.changed)
-            if not alert.pending and not alert.acknowledged and waited > repeat:
-                alert.pending = True
-                alert.repeats += 1
+            if not alert.pending and self.now - (alert.notified or alert.changed) > repeat:
+                alert.notified = self.now
+                alert.pending = not (self._read(alert.fired_by) or {}).get("acknowledged")
+                alert.repeats += alert.pending
         self._forget_unnotified()
         for fingerprint in sorted(self.alerts, key=lambda key: self.alerts[key].changed)[:-MOST]:
             del self.alerts[fingerprint]
@@ -295,15 +297,18 @@ class MonitorAlerts:
 
     # Notifications ---------------------------------------------------------------------------------------------
 
-    def due(self, body_of: Callable[[str], dict[str, Any] | None]) -> list[AlertItem]:
+    def due(self) -> list[AlertItem]:
         """The alerts to send."""
         items = []
         for alert in self.alerts.values():
             if alert.pending and not self._is_silenced(alert):
                 worst_first = dict.fromkeys(drift for drift in (*self._opened, *alert.open) if drift in alert.open)
                 drifts = [self._opened.get(drift, OpenNow(alert.open[drift])) for drift in worst_first]
-                items.append(AlertItem(alert, None if alert.finding is None else body_of(alert.finding), drifts))
+                items.append(AlertItem(alert, self._read(alert.finding), drifts))
         return items
+
+    def _read(self, finding: str | None) -> dict[str, Any] | None:
+        return None if finding is None else self._finding_of(finding)
 
     def _is_silenced(self, alert: Alert) -> bool:
         names = [""] if alert.segment is None else ["", segment_name([*alert.segment.values()])]

@@ -2,7 +2,8 @@
 
 Events of a monitor at about the same time share one notification. A silenced monitor sends nothing until its silence
 ends, and then only alerts that still fire. The alerts of a monitor are one document in the store, written before
-anything is sent, so a killed server sends the same notifications under the same ids when it restarts.
+anything is sent, so a killed server sends the same notifications under the same ids when it restarts. Nothing else
+remembers them.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from fourrates.serve.store.base import Store, StoredFinding, StoreError
 log = logging.getLogger("fourrates.serve.alerts")
 
 KIND = "alerts"  # of the documents in the store
+NO_ALERTS = msgspec.json.encode(State())
 FILE = "alerts.spool"  # in the folder of the server
 GROUP_WAIT = 1.0  # seconds of findings about a monitor that share a notification
 GROUP_INTERVAL = 60.0  # seconds between two notifications about a monitor
@@ -53,9 +55,7 @@ class Alerting:
     ) -> None:
         self.store, self.channels, self.clock, self.links = store, channels, clock or Clock(), links
         self.group_interval, self.repeat = group_interval, repeat
-        self._lock = threading.Lock()
-        self._states: dict[str, State] | None = None
-        self._epoch = store.epoch  # of the store, when they were loaded
+        self._epoch = store.epoch  # of the store, when the last look at it began
         self._watched: dict[str, Watched] = {}  # as they were at the last look
         self._arrivals: dict[str, tuple[int, float]] = {}  # position, and when it was first seen
         self._woken = asyncio.Event()
@@ -85,14 +85,6 @@ class Alerting:
         """Look at new findings soon; called in the event loop."""
         self._woken.set()
 
-    def acknowledge(self, uid: str, finding: str) -> None:
-        """Stop reminders about a drift."""
-        with self._lock:
-            if (state := self._all().get(uid)) is not None:
-                for alert in state.alerts.values():
-                    alert.acknowledged |= alert.finding == finding and alert.ends is None
-                self._put(uid, state)
-
     def test(self, monitor: str, addresses: Iterable[str], patience: float = 5.0) -> dict[str, Any]:
         """Send a test to the channels of a monitor and return the outcome."""
         payload = trial_notification(monitor, f"test-{uuid.uuid4().hex}", self.links)
@@ -100,18 +92,10 @@ class Alerting:
 
     def tick(self, now: float, watched: Sequence[Watched]) -> None:
         """Process new findings, check each monitor's rules and put due notifications into the spool."""
-        with self._lock:
-            try:
-                self._tick(now, watched)
-            except BaseException:
-                self._states = None  # the store decides
-                raise
-
-    def _tick(self, now: float, watched: Sequence[Watched]) -> None:
         if not self._watched:  # the first look
             for monitor in watched:
                 self.channels.open(monitor.alerts.channels)  # waiting ones are delivered
-        states = self._all()
+        self._epoch, bodies = self.store.epoch, self.store.documents(KIND)
         by_monitor: dict[int, list[StoredFinding]] = {}
         for finding in self.store.unalerted():
             by_monitor.setdefault(finding.monitor, []).append(finding)
@@ -119,16 +103,14 @@ class Alerting:
             findings = by_monitor.pop(monitor.id, [])
             try:
                 if not monitor.damaged:
-                    self._look(monitor, states.setdefault(monitor.uid, State()), findings, now)
+                    self._look(monitor, bodies.get(monitor.uid, NO_ALERTS), findings, now)
             except (StoreError, QueueError):
                 raise
             except Exception:  # such as a finding that cannot be read; the others are sent all the same
                 log.exception("a defect: alerts of monitor %r are late", monitor.name)
-                self._states = None
-        for gone in states.keys() - {monitor.uid for monitor in watched}:
+        for gone in (bodies.keys() | self._arrivals.keys()) - {monitor.uid for monitor in watched}:
             if gone in self._watched:
-                self._resolve_removed(self._watched[gone], states[gone], now)
-            del states[gone]
+                self._resolve_removed(self._watched[gone], bodies.get(gone, NO_ALERTS), now)
             self._arrivals.pop(gone, None)
             self.store.delete_document(KIND, gone)
         self._watched = {monitor.uid: monitor for monitor in watched}
@@ -136,47 +118,45 @@ class Alerting:
         if rest:  # of monitors that were removed meanwhile
             self.store.mark_alerted(rest)
 
-    def _resolve_removed(self, monitor: Watched, state: State, now: float) -> None:
+    # One monitor ----------------------------------------------------------------------------------------------
+
+    def _alerts(self, monitor: Watched, body: bytes, now: float) -> MonitorAlerts:
+        """The alerts of a monitor as the store has them."""
+
+        def finding_of(id: str) -> dict[str, Any] | None:
+            stored = self.store.finding(monitor.id, id)
+            return None if stored is None else msgspec.json.decode(stored.body, type=dict[str, Any])
+
+        try:
+            state = msgspec.json.decode(body, type=State)
+        except msgspec.MsgspecError as error:
+            log.error("the alerts of monitor %r cannot be read (%s); they are reset", monitor.name, error)
+            state = State()
+        return MonitorAlerts(monitor, state, now, finding_of)
+
+    def _resolve_removed(self, monitor: Watched, body: bytes, now: float) -> None:
         """Resolve the alerts of a removed monitor; otherwise those notified would wait forever."""
-        alerts = MonitorAlerts(monitor, state, now)
+        alerts = self._alerts(monitor, body, now)
         alerts.end_all("the monitor was removed")
         if payload := self._due(alerts):
             self.channels.put(monitor.alerts.channels, payload)
 
     def _due(self, alerts: MonitorAlerts) -> dict[str, Any] | None:
         """A notification of the alerts to send, if there are any; from now on they count as sent."""
-        monitor = alerts.monitor
-
-        def body_of(finding: str) -> dict[str, Any] | None:
-            stored = self.store.finding(monitor.id, finding)
-            return None if stored is None else msgspec.json.decode(stored.body, type=dict[str, Any])
-
-        if not (items := alerts.due(body_of)):
+        if not (items := alerts.due()):
             return None
-        payload = notification(monitor.name, monitor.uid, items, self.links)
+        payload = notification(alerts.monitor.name, alerts.monitor.uid, items, self.links)
         alerts.mark_sent(items)
         return payload
-
-    # One monitor ----------------------------------------------------------------------------------------------
-
-    def _all(self) -> dict[str, State]:
-        if self._states is None or self._epoch != self.store.epoch:
-            self._states, self._epoch = {}, self.store.epoch
-            for uid, body in self.store.documents(KIND).items():
-                try:
-                    self._states[uid] = msgspec.json.decode(body, type=State)
-                except msgspec.MsgspecError as error:
-                    log.error("the state of alerts of %s cannot be read (%s); it is reset", uid, error)
-        return self._states
 
     def _put(self, uid: str, state: State, findings: Sequence[StoredFinding] = ()) -> None:
         """Write the alerts of a monitor with these findings, unless another server has written meanwhile."""
         with self.store.in_epoch(self._epoch):
             self.store.put_document(KIND, uid, msgspec.json.encode(state), [finding.id for finding in findings])
 
-    def _look(self, monitor: Watched, state: State, findings: list[StoredFinding], now: float) -> None:
-        before = msgspec.json.encode(state)
-        alerts = MonitorAlerts(monitor, state, now)
+    def _look(self, monitor: Watched, body: bytes, findings: list[StoredFinding], now: float) -> None:
+        alerts = self._alerts(monitor, body, now)
+        state = alerts.state
         for finding in findings:
             alerts.take(finding)
         alerts.end_closed()
@@ -184,7 +164,7 @@ class Alerting:
         alerts.expire(self.repeat)
         if now - state.notified >= self.group_interval and (payload := self._due(alerts)):
             state.outbox.append(payload)
-        if findings or msgspec.json.encode(state) != before:
+        if findings or msgspec.json.encode(state) != body:
             self._put(monitor.uid, state, findings)
         if state.outbox:
             for payload in state.outbox:

@@ -267,15 +267,13 @@ class Api:
         seen = {"acknowledged": views.iso(self.writer.clock.now()), "acknowledged_by": given.by, "note": given.note}
         body: dict[str, Any] = msgspec.json.decode(finding.body) | seen
 
-        def note(live: Live) -> str:
+        def note(live: Live) -> None:
             self.registry.store.change_finding(finding.id, msgspec.json.encode(body))
             for shown in (live.last_finding, live.drift):
                 if shown is not None and shown["id"] == finding.id:
                     shown |= seen
-            return live.row.uid
 
-        uid = await self._ask(request, note)
-        await asyncio.to_thread(self.alerting.acknowledge, uid, finding.id)
+        await self._ask(request, note)
         self.hub.publish([request.path_params["name"]])
         return body
 
