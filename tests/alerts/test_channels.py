@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fourrates as fr
-from fourrates.alerts import Alert, Apprise, Command, Failure, finding_alert
+from fourrates.alerts import Apprise, Command, Failure, finding_alert
 from fourrates.alerts.text import defused, plain
 from fourrates.baselines import DDM, DDMOCI, EDDM, NFR, PerfSim
 from fourrates.findings import Finding, Share, Shift
@@ -21,8 +21,7 @@ DRIFT = fr.Drift(at=5080, since=5062, changes=(CHANGE,), confusion=((10, 2), (3,
 
 
 def alert(**payload):
-    payload = {"id": "a1", **payload}
-    return Alert("a1", json.dumps(payload).encode(), payload)
+    return {"id": "a1", **payload}
 
 
 def test_an_alert_says_what_where_and_since_when():
@@ -127,7 +126,7 @@ def test_a_command_gets_json_on_its_input_and_facts_in_its_environment(tmp_path)
     got = tmp_path / "got"
     made = finding_alert(DRIFT, stream='fr"aud; rm -rf $HOME\0', origin="x")
     command = f'cat > {got}; printf "%s|%s|%s" "$FOURRATES_ID" "$FOURRATES_STREAM" "$FOURRATES_RATES" >> {got}'
-    Command(command).deliver(Alert(made["id"], json.dumps(made).encode(), made))
+    Command(command).deliver(made)
     line, facts = got.read_text().splitlines()
     assert json.loads(line)["at"] == 5080
     assert facts == f'{made["id"]}|fr"aud; rm -rf $HOME|tpr:down'
@@ -137,8 +136,8 @@ def test_a_command_gets_json_on_its_input_and_facts_in_its_environment(tmp_path)
 def test_a_command_runs_whatever_the_stream_is_called(tmp_path, stream):
     made = {**finding_alert(DRIFT, stream="x", origin="x"), "stream": stream}
     command = f'cat > {tmp_path}/got; printf "%s" "$FOURRATES_STREAM" > {tmp_path}/stream'
-    Command(command).deliver(Alert(made["id"], json.dumps(made).encode(), made))
-    assert json.loads((tmp_path / "got").read_text())["stream"] == stream
+    Command(command).deliver(made)
+    assert json.loads((tmp_path / "got").read_text())["stream"] == stream.replace("\ud800", "?")
     assert (tmp_path / "stream").read_text().startswith(stream[0].replace("\ud800", "?") + stream[1])
 
 

@@ -6,12 +6,11 @@ import time
 
 import pytest
 
-from fourrates.alerts import Alert, Failure, SignatureError, Webhook, verify
+from fourrates.alerts import Failure, SignatureError, Webhook, verify
 
 
 def alert(id="a1", **payload):
-    payload = {"id": id, "text": "hello", **payload}
-    return Alert(id, json.dumps(payload).encode(), payload)
+    return {"id": id, "text": "hello", **payload}
 
 
 def test_an_alert_is_posted_with_its_id_its_headers_and_a_signature(receiver):

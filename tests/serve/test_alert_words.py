@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 
 import fourrates as fr
-from fourrates.alerts import Alert, PagerDuty, finding_alert
-from fourrates.alerts.payload import encode
+from fourrates.alerts import PagerDuty, finding_alert
 from fourrates.alerts.text import message
-from fourrates.serve.alert_state import Alert as MonitorAlert
-from fourrates.serve.alert_state import AlertItem, OpenNow
+from fourrates.serve.alert_state import Alert, AlertItem, OpenNow
 from fourrates.serve.notification import Links, notification, trial_notification
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -35,7 +33,7 @@ def finding(kind="drift", after=ALARM, segment=None, **more):
 
 def item(kind="drift", ends=None, finding=None, now=(), **more):
     facts = {"fingerprint": "0123456789abcdef", "kind": kind, "starts": AT, "changed": AT, "ends": ends} | more
-    return AlertItem(MonitorAlert(**facts), finding, [OpenNow(*drift) for drift in now])
+    return AlertItem(Alert(**facts), finding, [OpenNow(*drift) for drift in now])
 
 
 def resolved(kind, **more):
@@ -91,8 +89,7 @@ def test_alerts_read_as_written(kind, receiver):
         if items is None
         else notification("card fraud", "u1", items, LINKS)
     )
-    alert = Alert(payload["id"], encode(payload), payload)
-    PagerDuty("k" * 32, receiver.url).deliver(alert)
+    PagerDuty("k" * 32, receiver.url).deliver(payload)
     pages = [json.loads(request.body) for request in receiver.requests]
     title, body = message(payload)
     parts = {
@@ -151,7 +148,7 @@ def test_alerts_of_watch_and_of_the_library_read_as_written():
 def test_what_closes_a_drift_closes_its_thread(kind, receiver):
     for one in (KINDS["drift"], KINDS[kind]):
         payload = notification("card fraud", "u1", one, LINKS)
-        PagerDuty("k" * 32, receiver.url).deliver(Alert(payload["id"], encode(payload), payload))
+        PagerDuty("k" * 32, receiver.url).deliver(payload)
     opened, closed = [json.loads(request.body) for request in receiver.requests]
     assert (opened["event_action"], closed["event_action"]) == ("trigger", "resolve")
     assert opened["dedup_key"] == closed["dedup_key"]

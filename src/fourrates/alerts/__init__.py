@@ -8,7 +8,7 @@ mail. :func:`channel_of` makes them from addresses; :func:`finding_alert` makes 
 
 from fourrates.alerts.address import channel_of
 from fourrates.alerts.apprise import Apprise
-from fourrates.alerts.channel import Alert, Channel, Failure
+from fourrates.alerts.channel import Channel, Failure
 from fourrates.alerts.command import Command
 from fourrates.alerts.pagerduty import PagerDuty
 from fourrates.alerts.payload import finding_alert, stable_id
@@ -18,7 +18,6 @@ from fourrates.alerts.webhook import Webhook
 from fourrates.disk_queue import Entry, QueueError
 
 __all__ = [
-    "Alert",
     "Apprise",
     "Channel",
     "Command",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from fourrates.alerts.channel import Alert, Failure, Impatient
+from fourrates.alerts.channel import Failure, Impatient
 from fourrates.alerts.text import message
 from fourrates.lazy import install
 
@@ -37,10 +38,10 @@ class Apprise:
         self.name = f"notify {kinds} {hashlib.sha256(' '.join(self.urls).encode()).hexdigest()[:8]}"
         self._caller = Impatient()
 
-    def deliver(self, alert: Alert) -> None:
+    def deliver(self, alert: Mapping[str, Any]) -> None:
         """Send it; Apprise answers false, or None, if a service did not take it."""
-        title, text = message(alert.payload)
-        kind = "success" if alert.payload.get("status") == "resolved" else "warning"
+        title, text = message(alert)
+        kind = "success" if alert.get("status") == "resolved" else "warning"
         taken = self._caller.call(
             lambda: self._sender.notify(title=title, body=text or title, body_format="text", notify_type=kind),
             self.deadline,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 Result = TypeVar("Result")
@@ -26,25 +25,6 @@ class Failure(Exception):
         self.retry_after = retry_after
 
 
-@dataclass(frozen=True, slots=True)
-class Alert:
-    """An alert on its way.
-
-    Attributes
-    ----------
-    id : str
-        The same for every attempt and channel, so that a receiver can recognise repeats.
-    body : bytes
-        The payload as JSON, the same bytes for every attempt.
-    payload : mapping
-        The content of `body`.
-    """
-
-    id: str
-    body: bytes
-    payload: Mapping[str, Any]
-
-
 class Channel(Protocol):
     """A way to reach somebody. `deliver` blocks for `deadline` seconds at most; it runs in a thread of the spool."""
 
@@ -52,8 +32,11 @@ class Channel(Protocol):
     """The name of this channel in the spool, the same after a restart, different for another address."""
     deadline: float
 
-    def deliver(self, alert: Alert) -> None:
-        """Deliver, or raise; whatever is raised counts as a failure."""
+    def deliver(self, alert: Mapping[str, Any]) -> None:
+        """Deliver an alert, or raise; whatever is raised counts as a failure.
+
+        Its ``id`` is the same for every attempt and channel, so that a receiver can recognise repeats.
+        """
 
     def close(self) -> None:
         """Give up the current delivery."""

@@ -6,9 +6,12 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
-from fourrates.alerts.channel import Alert, Failure
+from fourrates.alerts.channel import Failure
+from fourrates.alerts.payload import encode
 
 LONGEST = 10_000  # characters of a fact in the environment, for which systems have bounds
 MERCY = 2.0  # seconds between asking a command to end and ending it
@@ -36,7 +39,7 @@ class Command:
         self.name = f"exec {command}"
         self._process: subprocess.Popen[bytes] | None = None
 
-    def deliver(self, alert: Alert) -> None:
+    def deliver(self, alert: Mapping[str, Any]) -> None:
         """Run it to its end."""
         process = subprocess.Popen(
             self.command,
@@ -48,7 +51,7 @@ class Command:
         )
         self._process = process
         try:
-            process.communicate(alert.body + b"\n", timeout=self.deadline)
+            process.communicate(encode(alert) + b"\n", timeout=self.deadline)
         except subprocess.TimeoutExpired:
             _end(process)
             raise Failure(f"still running after {self.deadline:g} s, ended") from None
@@ -66,17 +69,9 @@ class Command:
             _signal(process, signal.SIGTERM)
 
 
-def _facts(alert: Alert) -> dict[str, str]:
-    payload = alert.payload
-    changes = payload.get("changes", ())
-    facts = {
-        "ID": alert.id,
-        "KIND": payload.get("kind", ""),
-        "STREAM": payload.get("stream", ""),
-        "AT": payload.get("at", ""),
-        "SINCE": payload.get("since", ""),
-        "RATES": ",".join(f"{change['rate']}:{change['direction']}" for change in changes),
-    }
+def _facts(alert: Mapping[str, Any]) -> dict[str, str]:
+    facts = {name.upper(): alert.get(name, "") for name in ("id", "kind", "stream", "at", "since")}
+    facts["RATES"] = ",".join(f"{change['rate']}:{change['direction']}" for change in alert.get("changes", ()))
     return {f"FOURRATES_{name}": _fact(str(value)) for name, value in facts.items()}
 
 

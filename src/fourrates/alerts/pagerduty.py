@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fourrates.alerts.channel import Alert
 from fourrates.alerts.payload import encode
 from fourrates.alerts.text import LINKS, defused
 from fourrates.alerts.webhook import Webhook
@@ -32,10 +31,10 @@ class PagerDuty(Webhook):
         self.key = key
         self.name = f"pagerduty {hashlib.sha256(key.encode()).hexdigest()[:8]}"
 
-    def deliver(self, alert: Alert) -> None:
+    def deliver(self, alert: Mapping[str, Any]) -> None:
         """Post the events; PagerDuty counts one with a known key once, so that all can be sent again."""
-        for event in self._events(alert.payload):
-            super().deliver(Alert(alert.id, encode(event), event))
+        for event in self._events(alert):
+            self._send(alert["id"], encode(event))
 
     def _events(self, payload: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         links = payload.get("links") or {}

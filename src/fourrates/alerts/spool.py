@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self
 
-from fourrates.alerts.channel import Alert, Channel, Failure
+from fourrates.alerts.channel import Channel, Failure
 from fourrates.alerts.payload import encode, stable_id
 from fourrates.disk_queue import DEAD, DiskQueue, Entry, QueueError
 
@@ -195,8 +195,7 @@ class Spool:
     def _attempt(self, channel: Channel, entry: Entry) -> str | None:
         """Deliver once; the problem, or None. Whatever a channel raises, the thread survives."""
         try:
-            payload = json.loads(entry.body)
-            channel.deliver(Alert(entry.id, entry.body, payload))
+            channel.deliver({**json.loads(entry.body), "id": entry.id})
         except BaseException as error:
             problem = " ".join(str(error).split()) or type(error).__name__
             if time.time() - entry.created > self.max_age:  # an alert that grew old between runs was tried once more

@@ -11,10 +11,13 @@ import hashlib
 import http.client
 import socket
 import time
+from collections.abc import Mapping
 from contextlib import closing, suppress
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from fourrates.alerts.channel import Alert, Failure, Impatient
+from fourrates.alerts.channel import Failure, Impatient
+from fourrates.alerts.payload import encode
 from fourrates.alerts.signature import ID, SIGNATURE, TIMESTAMP, key_of, sign
 
 BODY = 1 << 16  # bytes of an answer that are read at once
@@ -59,11 +62,14 @@ class Webhook:
         self._caller = Impatient()
         self._socket: socket.socket | None = None  # of the call under way
 
-    def deliver(self, alert: Alert) -> None:
+    def deliver(self, alert: Mapping[str, Any]) -> None:
         """Post it; anything but an answer of 2xx within the deadline is a failure."""
+        self._send(alert["id"], encode(alert))
+
+    def _send(self, id: str, body: bytes) -> None:
         end = time.monotonic() + self.deadline
         try:
-            status, reason, wait = self._caller.call(lambda: self._post(alert, end), self.deadline, "the call")
+            status, reason, wait = self._caller.call(lambda: self._post(id, body, end), self.deadline, "the call")
         except TimeoutError:
             raise Failure(f"no answer within {self.deadline:g} s") from None
         except http.client.HTTPException as error:
@@ -81,12 +87,12 @@ class Webhook:
             with suppress(OSError):
                 stream.shutdown(socket.SHUT_RDWR)
 
-    def _post(self, alert: Alert, end: float) -> tuple[int, str, float]:
-        """Post an alert; status and reason of the answer, and the seconds for which it asks to be left alone."""
+    def _post(self, id: str, body: bytes, end: float) -> tuple[int, str, float]:
+        """Post a body; status and reason of the answer, and the seconds for which it asks to be left alone."""
         now = int(time.time())
-        headers = {**self.headers, ID: alert.id, TIMESTAMP: str(now)}
+        headers = {**self.headers, ID: id, TIMESTAMP: str(now)}
         if self.secret is not None:
-            headers[SIGNATURE] = sign(self.secret, alert.id, now, alert.body)
+            headers[SIGNATURE] = sign(self.secret, id, now, body)
         patience = self.deadline / 3  # an address of the host that leads nowhere leaves time for those after it
         kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
         with closing(kind(self._host, self._port, timeout=patience)) as connection:
@@ -97,7 +103,7 @@ class Webhook:
             stream.settimeout(left)
             with suppress(BrokenPipeError, ConnectionResetError):
                 # It may have answered before reading everything; if not, the next line shows it.
-                connection.request("POST", self._target, alert.body, headers)
+                connection.request("POST", self._target, body, headers)
             answer = connection.getresponse()
             if 200 <= answer.status < 300:
                 with suppress(Exception):  # what it says does not matter, and must not take long
