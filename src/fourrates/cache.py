@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 import zlib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -26,19 +25,8 @@ HEADER = 1 << 16  # bytes; more than everything but the numbers
 
 
 def folder() -> str:
-    """The folder of the tables: FOURRATES_CACHE if set, else the user's cache folder on this system.
-
-    For a user without a home the path begins with ~, and nothing is saved.
-    """
-    if named := os.environ.get("FOURRATES_CACHE"):
-        return named
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
-    elif sys.platform == "darwin":
-        base = "~/Library/Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return os.path.join(os.path.expanduser(base), "fourrates")
+    """The folder of the tables; nothing is saved in it for a user without a home."""
+    return files.user_folder("cache")
 
 
 def write(key: str, arrays: Iterable[npt.NDArray[np.float32]]) -> None:

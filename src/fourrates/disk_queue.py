@@ -12,7 +12,6 @@ import json
 import os
 import socket
 import sqlite3
-import sys
 import threading
 import time
 import uuid
@@ -21,6 +20,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
+
+from fourrates.files import user_folder
 
 WAITING, DELIVERED, DEAD = 0, 1, 2
 MEMORY = ":memory:"
@@ -281,20 +282,8 @@ class DiskQueue:
 
 
 def default_path(*facts: object, suffix: str = ".alerts") -> str:
-    """A path for these facts in FOURRATES_STATE if that is set, else in the user's folder of such files.
-
-    The same facts give the same path, so the next process finds the queue of the last one.
-    """
-    if named := os.environ.get("FOURRATES_STATE"):
-        folder = named
-    else:
-        if sys.platform == "win32":
-            base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
-        elif sys.platform == "darwin":
-            base = "~/Library/Application Support"
-        else:
-            base = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-        folder = os.path.join(os.path.expanduser(base), "fourrates")
+    """A path in the user's state folder, the same for the same facts, so that the next process finds this queue."""
+    folder = user_folder("state")
     if folder.startswith("~"):
         raise QueueError("there is no home to keep files in; name one")
     os.makedirs(folder, mode=0o700, exist_ok=True)

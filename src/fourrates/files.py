@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import IO
+from typing import IO, Literal
 
 PART = ".part"
 ABANDONED = 600.0  # seconds after which a scratch file is nobody's
+MAC = {"cache": "~/Library/Caches", "state": "~/Library/Application Support"}
+UNIX = {"cache": "~/.cache", "state": "~/.local/state"}
 _swept: set[str] = set()
 
 
@@ -99,3 +102,19 @@ def _mode(path: str | os.PathLike[str]) -> int:
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask
+
+
+def user_folder(kind: Literal["cache", "state"]) -> str:
+    """The folder of such files: FOURRATES_CACHE or FOURRATES_STATE if set, else the user's one on this system.
+
+    For a user without a home the path begins with ~.
+    """
+    if named := os.environ.get(f"FOURRATES_{kind.upper()}"):
+        return named
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
+    elif sys.platform == "darwin":
+        base = MAC[kind]
+    else:
+        base = os.environ.get(f"XDG_{kind.upper()}_HOME") or UNIX[kind]
+    return os.path.join(os.path.expanduser(base), "fourrates")

@@ -165,17 +165,16 @@ class Spool:
     # In a thread for each channel ---------------------------------------------------------------------------
 
     def _work(self, channel: Channel) -> None:
-        failures, hastened = 0, False
-        self._guarded(lambda: self._queue.hasten(channel.name))  # a restart may have fixed the problem
+        failures, hastened = 0, None
         while not self._stopped:
-            seen = self._put
-            if self._closing and not hastened:
-                hastened = True
+            seen, closing = self._put, self._closing
+            if hastened != closing:  # a restart may have fixed the problem; at the end there is no time to wait
+                hastened = closing
                 self._guarded(lambda: self._queue.hasten(channel.name))
             entry = self._guarded(lambda: self._queue.claim(channel.name, channel.deadline + MARGIN))
             if entry is None:
                 due = self._guarded(lambda: self._queue.next_due(channel.name))
-                if self._closing and due is None:
+                if closing and due is None:
                     return
                 self._rest(min(LOOK, max(due, 0.05)) if due is not None else LOOK, seen)
                 continue
@@ -223,11 +222,10 @@ class Spool:
         """Wait; less if the spool is closed meanwhile or, if `seen` is given, after a new alert."""
         with self._changed:
             closing = self._closing
-            end = time.monotonic() + (min(seconds, HURRY) if closing else seconds)
-            while not self._stopped and self._closing == closing and seen in (None, self._put):
-                if (left := end - time.monotonic()) <= 0:
-                    return
-                self._changed.wait(left)
+            self._changed.wait_for(
+                lambda: self._stopped or self._closing != closing or seen not in (None, self._put),
+                min(seconds, HURRY) if closing else seconds,
+            )
 
     def _guarded(self, step: Callable[[], Any]) -> Any:
         """A step on the file. One that fails (a full disk) is reported, and taken again at the next turn."""

@@ -173,14 +173,14 @@ class MonitorAlerts:
 
     def take(self, finding: StoredFinding) -> None:
         body = msgspec.json.decode(finding.body)
-        segment, text = body.get("segment"), str(body.get("text", ""))
+        segment = body.get("segment")
         drift = self._fingerprint("drift", segment)
         if body["closes"]:
-            self._close(drift, finding.id, text)
+            self._close(drift, finding.id)
         elif finding.kind == "drift" and (alert := self._about(drift)) is not None and alert.fingerprint != drift:
             alert.add(finding.id)
         elif finding.kind == "drift" or (finding.kind == "shift" and self.monitor.mix == "alarm"):
-            alert = self._fire(finding.kind, text, segment)
+            alert = self._fire(finding.kind, segment)
             alert.fired_by = alert.finding = finding.id
             alert.add(finding.id)
             alert.time, alert.started = body.get("time") or "", body.get("started_time") or ""
@@ -194,13 +194,13 @@ class MonitorAlerts:
         alerts = (self.alerts.get(drift), self.firing("drift"))
         return next((alert for alert in alerts if alert is not None and drift in alert.open), None)
 
-    def _fire(self, kind: str, text: str, segment: Segment = None) -> Alert:
+    def _fire(self, kind: str, segment: Segment = None) -> Alert:
         fingerprint = self._fingerprint(kind, segment)
         new = Alert(fingerprint=fingerprint, kind=kind, segment=segment, starts=self.now, changed=self.now)
         alert = self.alerts.setdefault(fingerprint, new)
         if alert.ends is not None:  # nobody was notified of that
             alert.starts, alert.ends = self.now, None
-        alert.text, alert.changed, alert.pending, alert.repeats = text, self.now, True, 0
+        alert.changed, alert.pending, alert.repeats = self.now, True, 0
         return alert
 
     def _join(self, drifted: Alert) -> None:
@@ -219,7 +219,7 @@ class MonitorAlerts:
                 overall.add(*part.findings)
                 del self.alerts[part.fingerprint]
 
-    def _close(self, drift: str, finding: str | None = None, text: str = "") -> None:
+    def _close(self, drift: str, finding: str | None = None) -> None:
         """Close a drift, by a finding if there is one; its alert ends with the last drift it is about."""
         alert = self._about(drift)
         if alert is None:
@@ -229,7 +229,7 @@ class MonitorAlerts:
             alert.add(finding)
         is_news = finding is not None and drift == alert.fingerprint
         if is_news:
-            alert.finding, alert.text = finding, text
+            alert.finding = finding
         if not alert.open:
             self._end(alert)
         elif is_news:
@@ -264,7 +264,7 @@ class MonitorAlerts:
         ):
             alert = self.firing(kind)
             if fires and alert is None:
-                self._fire(kind, text)
+                self._fire(kind).text = text
             elif not fires and alert is not None:
                 self._end(alert)
 

@@ -38,6 +38,7 @@ GROUP_WAIT = 1.0  # seconds of findings about a monitor that share a notificatio
 GROUP_INTERVAL = 60.0  # seconds between two notifications about a monitor
 REPEAT = 86_400.0  # seconds until an unacknowledged alert that still fires is repeated
 TICK = 5.0  # seconds between two ticks
+PATIENCE = 5.0  # seconds for a test to arrive
 
 
 class Alerting:
@@ -85,10 +86,10 @@ class Alerting:
         """Look at new findings soon; called in the event loop."""
         self._woken.set()
 
-    def test(self, monitor: str, addresses: Iterable[str], patience: float = 5.0) -> dict[str, Any]:
+    def test(self, monitor: str, addresses: Iterable[str]) -> dict[str, Any]:
         """Send a test to the channels of a monitor and return the outcome."""
         payload = trial_notification(monitor, f"test-{uuid.uuid4().hex}", self.links)
-        return {"id": payload["id"], "channels": self.channels.test(addresses, payload, patience)}
+        return {"id": payload["id"], "channels": self.channels.test(addresses, payload)}
 
     def tick(self, now: float, watched: Sequence[Watched]) -> None:
         """Process new findings, check each monitor's rules and put due notifications into the spool."""
@@ -230,9 +231,9 @@ class Channels:
             self.spool.put(payload, names)
         return names
 
-    def test(self, addresses: Iterable[str], payload: Mapping[str, Any], patience: float = 5.0) -> list[dict[str, Any]]:
+    def test(self, addresses: Iterable[str], payload: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Queue an alert, wait a moment, and report each channel's outcome."""
-        names, end = self.put(addresses, payload), time.monotonic() + patience
+        names, end = self.put(addresses, payload), time.monotonic() + PATIENCE
         while (waiting := self._waiting(names, payload["id"])) and time.monotonic() < end:
             time.sleep(0.05)
         return [{"channel": name, "delivered": name not in waiting, "problem": waiting.get(name)} for name in names]
