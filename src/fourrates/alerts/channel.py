@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, wait
 from typing import Any, Protocol, TypeVar
 
 Result = TypeVar("Result")
@@ -49,28 +50,23 @@ class Impatient:
     """
 
     def __init__(self) -> None:
-        self._running: threading.Thread | None = None
+        self._last: Future[Any] | None = None
 
     def call(self, function: Callable[[], Result], seconds: float, what: str) -> Result:
         """The result or exception of the function; a `Failure` when the time is up."""
-        if self._running is not None:
-            self._running.join(0.1)  # it may have been broken off just now
-        if self._running is not None and self._running.is_alive():
+        if self._last is not None and wait([self._last], 0.1).not_done:  # it may have been broken off just now
             raise Failure(f"{what} is still busy with an earlier attempt")
-        results: list[Result] = []
-        errors: list[BaseException] = []
+        outcome: Future[Result] = Future()
+        self._last = outcome
 
         def work() -> None:
             try:
-                results.append(function())
+                outcome.set_result(function())
             except BaseException as error:
-                errors.append(error)
+                outcome.set_exception(error)
 
-        self._running = threading.Thread(target=work, daemon=True, name=f"fourrates {what}")
-        self._running.start()
-        self._running.join(seconds)
-        if errors:
-            raise errors[0]
-        if not results:
-            raise Failure(f"{what} took longer than {seconds:g} s")
-        return results[0]
+        threading.Thread(target=work, daemon=True, name=f"fourrates {what}").start()
+        try:
+            return outcome.result(seconds)
+        except TimeoutError:  # of its own, or of ours
+            raise Failure(f"{what} took longer than {seconds:g} s") from None

@@ -70,8 +70,6 @@ class Webhook:
         end = time.monotonic() + self.deadline
         try:
             status, reason, wait = self._caller.call(lambda: self._post(id, body, end), self.deadline, "the call")
-        except TimeoutError:
-            raise Failure(f"no answer within {self.deadline:g} s") from None
         except http.client.HTTPException as error:
             raise Failure(f"not an answer in HTTP ({type(error).__name__}: {str(error)[:200]})") from None
         finally:
