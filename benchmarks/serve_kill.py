@@ -281,8 +281,8 @@ def waiting(store: Store) -> set[str]:
     """Findings of segments that are told when the alert of the overall stream ends."""
     found: set[str] = set()
     for body in store.documents("alerts").values():
-        for alert in json.loads(body)["alerts"].values():
-            found |= {*alert["findings"]}
+        for alert in json.loads(body).get("alerts", {}).values():
+            found |= {*alert.get("findings", ())}
     return found
 
 

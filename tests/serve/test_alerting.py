@@ -464,9 +464,17 @@ def test_a_removed_monitor_leaves_nothing_behind(bench):
     bench.tick()
     bench.told(1)
     bench.find()
+    bench.store.remove_monitor(bench.row.id)
     bench.alerting.tick(T + 1, [])
     assert bench.store.documents("alerts") == {}
     assert bench.store.unalerted() == []
+
+
+def test_a_drift_of_a_monitor_made_since_they_were_looked_at_is_not_lost(bench):
+    bench.find()
+    bench.alerting.tick(T, [])
+    bench.tick(1)
+    assert len(bench.told(1)) == 1
 
 
 def test_a_damaged_state_begins_anew(bench):

@@ -15,6 +15,7 @@ import os
 import threading
 import time
 import uuid
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -97,14 +98,13 @@ class Alerting:
             for monitor in watched:
                 self.channels.open(monitor.alerts.channels)  # waiting ones are delivered
         self._epoch, bodies = self.store.epoch, self.store.documents(KIND)
-        by_monitor: dict[int, list[StoredFinding]] = {}
+        findings = defaultdict[int, list[StoredFinding]](list)
         for finding in self.store.unalerted():
-            by_monitor.setdefault(finding.monitor, []).append(finding)
+            findings[finding.monitor].append(finding)
         for monitor in watched:
-            findings = by_monitor.pop(monitor.id, [])
             try:
                 if not monitor.damaged:
-                    self._look(monitor, bodies.get(monitor.uid, NO_ALERTS), findings, now)
+                    self._look(monitor, bodies.get(monitor.uid, NO_ALERTS), findings[monitor.id], now)
             except (StoreError, QueueError):
                 raise
             except Exception:  # such as a finding that cannot be read; the others are sent all the same
@@ -115,9 +115,6 @@ class Alerting:
             self._arrivals.pop(gone, None)
             self.store.delete_document(KIND, gone)
         self._watched = {monitor.uid: monitor for monitor in watched}
-        rest = [finding.id for findings in by_monitor.values() for finding in findings]
-        if rest:  # of monitors that were removed meanwhile
-            self.store.mark_alerted(rest)
 
     # One monitor ----------------------------------------------------------------------------------------------
 

@@ -372,14 +372,6 @@ class Store(ABC):
         sql = f"SELECT {LISTED} FROM findings WHERE alerted = 0 ORDER BY sequence LIMIT ?"
         return [StoredFinding(*row) for row in self._read(sql, limit)]
 
-    def mark_alerted(self, ids: Sequence[str]) -> None:
-        with self._transaction():
-            self._mark_alerted(ids)
-
-    def _mark_alerted(self, ids: Sequence[str]) -> None:
-        for id in ids:
-            self._query("UPDATE findings SET alerted = 1 WHERE id = ?", (id,))
-
     # Rejected rows --------------------------------------------------------------------------------------------
 
     def rejected(self, monitor: int, limit: int) -> list[RejectedRow]:
@@ -403,7 +395,8 @@ class Store(ABC):
         put = "INSERT INTO documents (kind, name, body) VALUES (?, ?, ?)"
         with self._transaction():
             self._query(f"{put} ON CONFLICT (kind, name) DO UPDATE SET body = excluded.body", (kind, name, body))
-            self._mark_alerted(alerted)
+            for id in alerted:
+                self._query("UPDATE findings SET alerted = 1 WHERE id = ?", (id,))
 
     def delete_document(self, kind: str, name: str) -> None:
         self._write("DELETE FROM documents WHERE kind = ? AND name = ?", kind, name)
