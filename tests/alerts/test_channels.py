@@ -201,7 +201,7 @@ def test_apprise_gets_the_text_without_mentions_or_markup(service):
 @pytest.mark.parametrize("answer", [False, None, 0])
 def test_a_falsy_result_of_apprise_is_a_failure(service, answer):
     service(answer)
-    with pytest.raises(Failure, match="did not take it"):
+    with pytest.raises(Failure, match="did not accept it"):
         Apprise("slack://token").deliver(alert())
 
 

@@ -150,7 +150,7 @@ def test_each_channel_gets_every_alert_and_a_slow_one_holds_up_no_other(tmp_path
 def test_what_is_too_old_becomes_a_dead_letter_and_is_named(tmp_path):
     told = []
     channel = RecordingChannel(failures=10**9)
-    spool = Spool(tmp_path / "spool", [channel], max_age=0.2, first_pause=0.05, tell=told.append)
+    spool = Spool(tmp_path / "spool", [channel], max_age=0.2, first_pause=0.05, on_message=told.append)
     id = spool.put({"at": 1})
     eventually(lambda: spool.dead_letters())
     assert [entry.id for entry in spool.dead_letters()] == [id]
@@ -175,7 +175,7 @@ def test_what_grew_too_old_while_nobody_ran_is_tried_once_more(tmp_path):
 def test_a_full_spool_drops_the_oldest_and_counts_them(tmp_path):
     channel = RecordingChannel(failures=10**9)
     told = []
-    spool = Spool(tmp_path / "spool", [channel], limit=5, first_pause=100, tell=told.append)
+    spool = Spool(tmp_path / "spool", [channel], limit=5, first_pause=100, on_message=told.append)
     ids = [spool.put({"at": at}) for at in range(12)]
     kept = [entry.id for entry in spool.pending()]
     assert len(kept) == 5

@@ -674,6 +674,14 @@ def test_alerts_of_a_damaged_monitor_stay_as_they_are(bench):
     assert bench.told(2)[1]["status"] == "resolved"
 
 
+def test_alerts_of_a_damaged_monitor_are_resolved_when_it_is_removed(bench):
+    bench.find()
+    bench.tick()
+    bench.alerting.tick(T + 10, [Watched(bench.row.id, "u1", "fraud", damaged=True)])
+    bench.alerting.tick(T + 20, [])
+    assert bench.told(2)[1]["status"] == "resolved"
+
+
 def test_a_finding_that_cannot_be_read_holds_up_no_other_monitor(bench):
     other = bench.store.add_monitor("other", "u2", bytes(16))
     bench.store.commit(Group(findings=[StoredFinding("bad", other.id, "drift", b"\0")]))

@@ -39,16 +39,16 @@ class Apprise:
         self._caller = Impatient()
 
     def deliver(self, alert: Mapping[str, Any]) -> None:
-        """Send it; Apprise answers false, or None, if a service did not take it."""
+        """Send it; Apprise answers false, or None, if a service did not accept it."""
         title, text = message(alert)
         kind = "success" if alert.get("status") == "resolved" else "warning"
-        taken = self._caller.call(
+        is_sent = self._caller.call(
             lambda: self._sender.notify(title=title, body=text or title, body_format="text", notify_type=kind),
             self.deadline,
             "Apprise",
         )
-        if not taken:
-            raise Failure("a service did not take it")
+        if not is_sent:
+            raise Failure("a service did not accept it")
 
     def close(self) -> None:
         """Nothing can be broken off; the thread ends with the process."""

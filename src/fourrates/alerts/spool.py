@@ -40,7 +40,7 @@ class Spool:
         Seconds before the second attempt, and at most between two.
     limit, limit_bytes : int
         How many alerts and bytes may wait. Beyond that the oldest are dropped, counted and reported.
-    tell : callable, optional
+    on_message : callable, optional
         Given a sentence when a channel begins to fail, works again, or gave up on an alert.
 
     Attributes
@@ -72,14 +72,14 @@ class Spool:
         longest_pause: float = 600.0,
         limit: int = 10_000,
         limit_bytes: int = 1 << 26,
-        tell: Callable[[str], None] | None = None,
+        on_message: Callable[[str], None] | None = None,
     ) -> None:
         self.path, self.dropped = os.fspath(path), 0
         self.left: list[Entry] = []
         self.channels: dict[str, Channel] = {}
         self.max_age, self.first_pause, self.longest_pause = max_age, first_pause, longest_pause
         self._queue = DiskQueue(path, limit=limit, limit_bytes=limit_bytes)
-        self._tell = tell or (lambda sentence: None)
+        self._report = on_message or (lambda sentence: None)
         self._changed = threading.Condition()
         self._put = 0  # number of puts so far; a worker that saw a smaller one has something to look at
         self._closing = self._stopped = False
@@ -118,7 +118,7 @@ class Spool:
         names = self.channels if channels is None else channels
         if dropped := self._queue.put([Entry(id, name, body) for name in names]):
             self.dropped += dropped
-            self._tell(f"{self.path}: full, {self.dropped:,} of the oldest alerts dropped so far")
+            self._report(f"{self.path}: full, {self.dropped:,} of the oldest alerts dropped so far")
         with self._changed:
             self._put += 1
             self._changed.notify_all()
@@ -181,13 +181,13 @@ class Spool:
             problem = self._attempt(channel, entry)
             if problem is None:
                 if failures > PATIENCE:
-                    self._tell(f"{channel.name} works again")
+                    self._report(f"{channel.name} works again")
                     self._guarded(lambda: self._queue.hasten(channel.name))
                 failures = 0
                 continue
             failures += 1
             if failures == PATIENCE + 1:
-                self._tell(f"{channel.name} failed ({problem}); trying again")
+                self._report(f"{channel.name} failed ({problem}); trying again")
             if failures > PATIENCE:  # the channel fails, not one alert, so pause it
                 self._rest(min(self._pause(failures - PATIENCE), LONGEST_REST), None)
 
@@ -199,7 +199,7 @@ class Spool:
             problem = " ".join(str(error).split()) or type(error).__name__
             if time.time() - entry.created > self.max_age:  # an alert that grew old between runs was tried once more
                 self._guarded(lambda: self._queue.bury(entry, problem))
-                self._tell(
+                self._report(
                     f"{channel.name}: alert {entry.id} given up after {entry.tries + 1} attempts ({problem}); "
                     f"it stays in {self.path} as a dead letter"
                 )
@@ -228,11 +228,11 @@ class Spool:
             )
 
     def _guarded(self, step: Callable[[], Any]) -> Any:
-        """A step on the file. One that fails (a full disk) is reported, and taken again at the next turn."""
+        """A step on the file. One that fails (a full disk) is reported, and tried again at the next turn."""
         try:
             return step()
         except QueueError as error:
             if not self._stopped:
-                self._tell(str(error))
+                self._report(str(error))
                 time.sleep(1.0)
             return None

@@ -105,7 +105,7 @@ def open_spool(channels: list[Channel], state: Path | None, file: str) -> Spool 
     from fourrates.disk_queue import default_path
 
     path = Path(f"{state}.alerts") if state is not None else Path(default_path("watch", os.getcwd(), file))
-    spool = Spool(path, channels, tell=opt.say)
+    spool = Spool(path, channels, on_message=opt.say)
     if others := spool.stranded():
         names = ", ".join(dict.fromkeys(entry.channel for entry in others))
         opt.say(f"{path}: {opt.several(len(others), 'alert')} wait for channels that are not given now: {names}")

@@ -150,7 +150,7 @@ class MonitorAlerts:
         self.monitor, self.state, self.alerts, self.now = monitor, state, state.alerts, now
         self._finding_of = finding_of
         self._opened = {self._fingerprint("drift", drift.segment): drift for drift in monitor.open or ()}
-        self._found: set[str] = set()  # drifts found since, which may be newer than our view of the monitor
+        self._fresh: set[str] = set()  # drifts found since, which may be newer than our view of the monitor
         self._follow_clock()
 
     def _follow_clock(self) -> None:
@@ -171,7 +171,7 @@ class MonitorAlerts:
 
     # Findings -------------------------------------------------------------------------------------------
 
-    def take(self, finding: StoredFinding) -> None:
+    def note(self, finding: StoredFinding) -> None:
         body = msgspec.json.decode(finding.body)
         segment = body.get("segment")
         drift = self._fingerprint("drift", segment)
@@ -186,7 +186,7 @@ class MonitorAlerts:
             alert.time, alert.started = body.get("time") or "", body.get("started_time") or ""
             if finding.kind == "drift":
                 alert.open[drift] = segment
-                self._found.add(drift)
+                self._fresh.add(drift)
                 self._join(alert)
 
     def _about(self, drift: str) -> Alert | None:
@@ -248,7 +248,7 @@ class MonitorAlerts:
         """
         if self.monitor.open is not None:
             for drift in [drift for alert in self.alerts.values() for drift in alert.open]:
-                if drift not in self._opened and drift not in self._found:
+                if drift not in self._opened and drift not in self._fresh:
                     self._close(drift)
 
     def check_rules(self, arrived: float) -> None:

@@ -43,7 +43,7 @@ PATIENCE = 5.0  # seconds for a test to arrive
 
 
 class Alerting:
-    """The alerts of a server. :meth:`tick` does everything; it may be called at any time, from one thread at a time."""
+    """The alerts of a server. :meth:`tick` does everything; it may be called at any time, by one thread at a time."""
 
     def __init__(
         self,
@@ -58,8 +58,7 @@ class Alerting:
         self.store, self.channels, self.clock, self.links = store, channels, clock or Clock(), links
         self.group_interval, self.repeat = group_interval, repeat
         self._epoch = store.epoch  # of the store, when the last look at it began
-        self._watched: dict[str, Watched] = {}  # as they were at the last look
-        self._arrivals: dict[str, tuple[int, float]] = {}  # position, and when it was first seen
+        self._seen: dict[str, tuple[Watched, float]] = {}  # as last seen, and when something had last arrived
         self._woken = asyncio.Event()
 
     # Called by the server ------------------------------------------------------------------------------------
@@ -94,7 +93,7 @@ class Alerting:
 
     def tick(self, now: float, watched: Sequence[Watched]) -> None:
         """Process new findings, check each monitor's rules and put due notifications into the spool."""
-        if not self._watched:  # the first look
+        if not self._seen:  # the first look
             for monitor in watched:
                 self.channels.open(monitor.alerts.channels)  # waiting ones are delivered
         self._epoch, bodies = self.store.epoch, self.store.documents(KIND)
@@ -109,12 +108,11 @@ class Alerting:
                 raise
             except Exception:  # such as a finding that cannot be read; the others are sent all the same
                 log.exception("a defect: alerts of monitor %r are late", monitor.name)
-        for gone in (bodies.keys() | self._arrivals.keys()) - {monitor.uid for monitor in watched}:
-            if gone in self._watched:
-                self._resolve_removed(self._watched[gone], bodies.get(gone, NO_ALERTS), now)
-            self._arrivals.pop(gone, None)
+        for gone in (bodies.keys() | self._seen.keys()) - {monitor.uid for monitor in watched}:
+            if gone in self._seen:
+                self._resolve_removed(self._seen[gone][0], bodies.get(gone, NO_ALERTS), now)
             self.store.delete_document(KIND, gone)
-        self._watched = {monitor.uid: monitor for monitor in watched}
+            self._seen.pop(gone, None)
 
     # One monitor ----------------------------------------------------------------------------------------------
 
@@ -156,7 +154,7 @@ class Alerting:
         alerts = self._alerts(monitor, body, now)
         state = alerts.state
         for finding in findings:
-            alerts.take(finding)
+            alerts.note(finding)
         alerts.end_closed()
         alerts.check_rules(self._last_arrival(alerts))
         alerts.expire(self.repeat)
@@ -177,13 +175,13 @@ class Alerting:
         arrives.
         """
         monitor, now = alerts.monitor, alerts.now
-        known = self._arrivals.get(monitor.uid)
-        if known is not None and known[0] == monitor.position:
+        known = self._seen.get(monitor.uid)
+        if known is not None and known[0].position == monitor.position:
             arrived = min(known[1], now)  # the clock may have been ahead
         else:
             was_silent = known is None and alerts.firing("silent") is not None
             arrived = -math.inf if was_silent else now
-        self._arrivals[monitor.uid] = monitor.position, arrived
+        self._seen[monitor.uid] = monitor, arrived
         return arrived
 
 
@@ -206,7 +204,7 @@ class Channels:
 
     @cached_property
     def spool(self) -> Spool:
-        return Spool(self.path, [], tell=lambda text: log.warning("%s", text))
+        return Spool(self.path, [], on_message=lambda text: log.warning("%s", text))
 
     def open(self, addresses: Iterable[str]) -> list[str]:
         """The names of these channels; delivery of alerts that wait for them begins."""

@@ -45,17 +45,17 @@ class Links:
     runbook: str | None = None
 
     def of(self, monitor: str, segment: Mapping[str, Any] | None, firing: bool, acknowledge: bool) -> dict[str, str]:
-        found = {}
+        links = {}
         if self.public is not None:
-            found["look"] = f"{self.public.rstrip('/')}/#/monitor/{quote(monitor, safe='')}"
+            links["look"] = f"{self.public.rstrip('/')}/#/monitor/{quote(monitor, safe='')}"
             if segment is not None:
                 values = msgspec.json.encode([*segment.values()], enc_hook=str).decode()
-                found["look"] += f"/segment/{quote(values, safe='')}"
+                links["look"] += f"/segment/{quote(values, safe='')}"
             if acknowledge:
-                found["acknowledge"] = f"{found['look']}/acknowledge"
+                links["acknowledge"] = f"{links['look']}/acknowledge"
         if self.runbook is not None and firing:
-            found["runbook"] = self.runbook.replace("{monitor}", quote(monitor, safe=""))
-        return found
+            links["runbook"] = self.runbook.replace("{monitor}", quote(monitor, safe=""))
+        return links
 
 
 NO_LINKS = Links()
