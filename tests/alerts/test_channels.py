@@ -95,7 +95,7 @@ def test_what_became_of_a_drift_is_told_as_such_under_an_id_of_its_own():
     recovery = Finding(kind="recovery", at=12_649, started=12_300, changes=(back,), about=DRIFT, closes=True)
     made, drift = (finding_alert(finding, stream="fraud", origin="x") for finding in (recovery, DRIFT))
     assert (made["event"], made["kind"]) == ("recovery", "recovery")
-    assert made["text"] == "fraud recovered: tpr (positives caught) 0.717\nFound at event 12,649"
+    assert made["text"] == "fraud recovered: tpr (positives caught) 0.717\nClosed at event 12,649"
     assert (drift["status"], made["status"], made["thread"]) == ("firing", "resolved", drift["thread"])
     assert (made["drift"], made["closes"], made["started"]) == (5080, True, 12_300)
     assert not {"since", "confusion"} & made.keys()
@@ -108,7 +108,7 @@ def test_a_drift_that_was_accepted_at_once_says_what_its_rate_was():
     detector = fr.FourRates()
     (drift,) = detector.update_many([1, 0] * 2000 + [1] * 30, [1, 0] * 2000 + [0] * 30, first_only=True)
     text = finding_alert(detector.accept(force=True), stream="fraud", origin="x")["text"]
-    assert text == f"fraud was accepted at its new level: tpr (positives caught) fell\nFound at event {drift.at:,}"
+    assert text == f"fraud was accepted at its new level: tpr (positives caught) fell\nClosed at event {drift.at:,}"
 
 
 def test_hostile_names_do_nothing_in_sentences():

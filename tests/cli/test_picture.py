@@ -147,6 +147,6 @@ def test_what_becomes_of_a_drift_and_shifts_are_told_as_such():
     drifted = "s drifted: tpr (positives caught) fell from 0.900 to about 0.500"
     assert f"{drifted}. Since about event 30, found at event 40" in text
     assert "s has drifted, now confirmed: tpr (positives caught) " in text
-    assert "s recovered: tpr (positives caught) 0.900. Found at event 50" in text
+    assert "s recovered: tpr (positives caught) 0.900. Closed at event 50" in text
     assert "event 60  the class mix shifted, share of positives 0.300 → 0.500" in text
     assert "1 drift," in text

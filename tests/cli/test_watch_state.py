@@ -214,7 +214,7 @@ def test_the_end_of_a_drift_is_an_alert_too_and_all_else_is_a_line(fourrates, tm
     assert [one["event"] for one in told] == [one["kind"] for one in told]
     recovery = next(one for one in told if one["event"] == "recovery")
     assert recovery["text"].startswith("standard input recovered: tpr (positives caught) 0.")
-    assert recovery["text"].endswith(f"\nFound at event {recovery['at']:,}")
+    assert recovery["text"].endswith(f"\nClosed at event {recovery['at']:,}")
     assert recovery["changes"][0]["direction"] == "up"
     findings = [kind for kind in kinds if kind not in ("shift", "warning")]
     assert "recover" in ran.err.splitlines()[-1 - min(len(findings), 10)]

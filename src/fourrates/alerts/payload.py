@@ -11,7 +11,7 @@ from fourrates.alerts.text import minute, plain, rates_now, rates_then, since
 from fourrates.findings import Drift, Finding, RateState
 from fourrates.plain import finding_record, state_record
 
-CLOSED = {
+LATER = {
     "confirmation": "has drifted, now confirmed",
     "recovery": "recovered",
     "withdrawal": "has not drifted after all",
@@ -90,16 +90,23 @@ def encode(payload: Mapping[str, Any]) -> bytes:
     return json.dumps(payload, ensure_ascii=False, default=str, allow_nan=False).encode("utf-8", "replace")
 
 
+def later_in_words(name: str, record: Mapping[str, Any], where: str = "") -> str:
+    """A finding about an earlier drift, with its time, or its event number if no times are known."""
+    kind, when = record["kind"], minute(record.get("time")) or f"at event {record['at']:,}"
+    rates = rates_then(record.get("changes") or [], kind)
+    lines = [f"{name} {LATER.get(kind, kind)}{where}{f': {rates}' if rates else ''}"]
+    lines += ["Probably a false alarm."] if kind == "withdrawal" else []
+    return "\n".join([*lines, f"{'Closed' if record.get('closes') else 'Found'} {when}"])
+
+
 def _text(finding: Finding, stream: str, record: Mapping[str, Any], states: Mapping[str, Any]) -> str:
-    """The event and its start, by the clock, or by event numbers if no times are known."""
-    kind, name, time, started = finding.kind, plain(stream), record.get("time"), record.get("started_time")
+    if not isinstance(finding, Drift):
+        return later_in_words(plain(stream), record)
     moves = {change.rate: change.direction for change in finding.changes}
-    reported = rates_then(record["changes"], kind)
-    if isinstance(finding, Drift):
-        shift = "" if finding.shift is None else f"\nClass mix: {plain(finding.shift.shares.replace('->', 'to'))}"
-        began = minute(started) or f"event {finding.started if finding.started is not None else finding.since:,}"
-        when = since(began, minute(time) or f"at event {finding.at:,}")
-        rates = rates_now(states, moves) if any(state["now"] for state in states.values()) else reported
-        return f"{name} drifted{' further' if finding.further else ''}: {rates}\n{when}{shift}"
-    when = f"Found {minute(time) or f'at event {finding.at:,}'}"
-    return f"{name} {CLOSED.get(kind, kind)}: {reported}\n{when}"
+    is_known = any(state["now"] for state in states.values())
+    rates = rates_now(states, moves) if is_known else rates_then(record["changes"], finding.kind)
+    shift = "" if finding.shift is None else f"\nClass mix: {plain(finding.shift.shares.replace('->', 'to'))}"
+    started = finding.since if finding.started is None else finding.started
+    began = minute(record.get("started_time")) or f"event {started:,}"
+    when = since(began, minute(record.get("time")) or f"at event {finding.at:,}")
+    return f"{plain(stream)} drifted{' further' if finding.further else ''}: {rates}\n{when}{shift}"

@@ -36,7 +36,7 @@ class Lines:
 
 
 def in_a_line(record: dict[str, Any]) -> str:
-    return shortened(record["text"].replace("\n", ". "), 300)
+    return shortened(". ".join(line.removesuffix(".") for line in record["text"].split("\n")), 300)
 
 
 def warned_rates(detector: Detector) -> list[dict[str, Any]]:

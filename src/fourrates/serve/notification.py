@@ -13,8 +13,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from fourrates.alerts.payload import CLOSED, stable_id
-from fourrates.alerts.text import defused, minute, plain, rates_now, rates_then, segment_in_words, since
+from fourrates.alerts.payload import later_in_words, stable_id
+from fourrates.alerts.text import defused, minute, plain, rates_now, segment_in_words, since
 from fourrates.serve.alert_state import Alert, AlertItem
 from fourrates.serve.views import iso
 
@@ -120,7 +120,12 @@ def _summary(monitor: str, item: AlertItem) -> str:
     where = f" in {segment_in_words(alert.segment)}" if alert.segment else ""
     found = minute((finding or {}).get("time"))
     if alert.kind == "drift" and finding is not None:
-        lines = _of_drift(name, where, item, finding) if alert.ends is None else _of_end(name, where, finding)
+        if alert.ends is None:
+            lines = _of_drift(name, where, item, finding)
+        elif finding.get("closes"):
+            lines = [later_in_words(name, finding, where)]
+        else:
+            lines = [f"{name} has new settings, the drift is closed{where}"]
     elif alert.ends is not None:
         lines = [f"{name}{where}: {ENDED.get(alert.kind, alert.text)}"]
     elif alert.kind == "shift" and finding is not None:
@@ -153,18 +158,6 @@ def _of_drift(name: str, where: str, item: AlertItem, finding: Mapping[str, Any]
     if not found:
         started, found = finding.get("started_time") or "", finding.get("time") or ""
     return [*lines, since(minute(started), minute(found))]
-
-
-def _of_end(name: str, where: str, finding: Mapping[str, Any]) -> list[str]:
-    """A drift that was closed, by a finding or by new settings."""
-    if not finding.get("closes"):
-        return [f"{name} has new settings, the drift is closed{where}"]
-    kind, closed = finding["kind"], minute(finding.get("time"))
-    return [
-        _with_rates(f"{name} {CLOSED[kind]}{where}", rates_then(finding.get("changes") or [], kind)),
-        "Probably a false alarm." if kind == "withdrawal" else "",
-        f"Closed {closed}" if closed else "",
-    ]
 
 
 def _with_rates(head: str, rates: str) -> str:
