@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from urllib.parse import urlsplit
 
@@ -16,16 +17,14 @@ COMMAND = "exec:"
 PAGERDUTY = re.compile(r"pagerduty://(\w{32})/?")  # all else is Apprise's
 
 
-def channel_of(address: str, secret: str | bytes | None = None, commands: bool = False) -> Channel:
-    """The channel of an address, or a ValueError.
+def channel_of(address: str, commands: bool = False) -> Channel:
+    """The channel of an address, or a ValueError. The variable FOURRATES_WEBHOOK_SECRET, if set, signs webhooks.
 
     Parameters
     ----------
     address : str
         ``https://...`` is a webhook, ``pagerduty://KEY`` opens and resolves incidents, ``exec:COMMAND`` runs a command.
         All else is for Apprise, such as ``mailto://...`` and ``https://hooks.slack.com/...``.
-    secret : str or bytes, optional
-        Signs messages to webhooks.
     commands : bool
         Whether commands are allowed; not if others may write addresses, who could then run anything.
 
@@ -44,6 +43,7 @@ def channel_of(address: str, secret: str | bytes | None = None, commands: bool =
             host = urlsplit(address).hostname
         except ValueError as error:
             raise ValueError(f"address {address!r:.200}: {error}") from None
+        secret = os.environ.get("FOURRATES_WEBHOOK_SECRET") or None
         return Apprise(address) if host == SLACK_HOST else Webhook(address, secret=secret)
     if key := PAGERDUTY.fullmatch(address):
         return PagerDuty(key[1])

@@ -88,13 +88,11 @@ class Delivery:
 
 
 def channels(addresses: Sequence[str]) -> list[Channel]:
-    """The channels of the addresses; webhooks are signed if FOURRATES_WEBHOOK_SECRET is set."""
     if not addresses:
         return []
     from fourrates.alerts import channel_of  # only if there are channels
 
-    secret = os.environ.get("FOURRATES_WEBHOOK_SECRET")
-    return [channel_of(address, secret, commands=True) for address in addresses]
+    return [channel_of(address, commands=True) for address in addresses]
 
 
 def open_spool(channels: list[Channel], state: Path | None, file: str) -> Spool | None:

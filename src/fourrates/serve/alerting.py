@@ -191,14 +191,10 @@ def check_channels(addresses: Iterable[str]) -> None:
 
 
 class Channels:
-    """The channels of a server; alerts for any of them wait in one file, in the folder of the server.
-
-    Webhooks are signed if the variable FOURRATES_WEBHOOK_SECRET is set.
-    """
+    """The channels of a server; alerts for any of them wait in one file, in the folder of the server."""
 
     def __init__(self, data: str | os.PathLike[str]) -> None:
         self.path = Path(data) / FILE
-        self._secret = os.environ.get("FOURRATES_WEBHOOK_SECRET") or None
         self._names: dict[str, str] = {}  # of the channels, by address
         self._lock = threading.Lock()
 
@@ -212,7 +208,7 @@ class Channels:
             for address in addresses:
                 if address not in self._names:
                     try:
-                        channel = channel_of(address, self._secret)
+                        channel = channel_of(address)
                     except ValueError as error:
                         log.error("no alerts to a channel: %s", error)
                         continue
