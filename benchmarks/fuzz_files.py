@@ -121,7 +121,7 @@ def tables(kind: str) -> Callable[[np.random.Generator, Path], Iterator[Case]]:
         files = [table_file(kind, random) for _ in range(8)]
 
         def use(path: Path) -> None:
-            events = read(str(path), say=lambda text: None)
+            events = read(str(path), on_message=lambda text: None)
             run = None
             for batch in events:
                 run = run or Watch(fr.FourRates(200, labels=events.labels.values))

@@ -26,7 +26,7 @@ with open("many_models.csv", "w", newline="") as file:
 
 # %% What `fourrates detect --by model` does
 run = Run(fr.LFR(detect=1e-7))
-events = io.read("many_models.csv", columns=io.Columns(by="model"), say=print)
+events = io.read("many_models.csv", columns=io.Columns(by="model"), on_message=print)
 for batch in events:
     for found in run.take(batch, events.keys):
         print(f"{found.stream}: {found.finding}")

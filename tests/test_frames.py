@@ -57,12 +57,12 @@ def test_the_summary_says_what_was_found_and_what_was_guessed(found):
 
 
 def test_the_default_budget_is_said(data):
-    yearly = fr.detect(data, budget="1 per year").said
+    yearly = fr.detect(data, budget="1 per year").messages
     assert "20,000 events a day, so '1 per year' is one false alarm in 7,305,023 events" in yearly
     truth, pred = small(1000)
     found = fr.detect((truth, pred))
     assert found.watch.detector.parameters["arl"] == 100_000
-    assert found.said[-1] == "budget: one false alarm in 100,000 events"
+    assert found.messages[-1] == "budget: one false alarm in 100,000 events"
 
 
 def test_json_can_have_it_all(found):
@@ -72,7 +72,7 @@ def test_json_can_have_it_all(found):
     assert [one.get("closes") for one in record["findings"]] == [None, False, None, False, False, True]
     assert {one["drift"] for one in record["findings"][1:]} == {found[0].at}
     assert record["columns"] == {"truth": "label", "pred": "prediction", "time": "time"}
-    assert record["said"] == found.said
+    assert record["messages"] == found.messages
 
 
 def test_a_frame_has_a_row_for_each_rate_that_moved(found):
@@ -143,7 +143,7 @@ def test_every_source_gives_the_same(kind, tmp_path):
         source = str(tmp_path / "x.parquet")
     found = fr.detect(source, truth="y", pred="pred", arl=50_000)
     assert [*map(bare, found)] == list(detector.findings)
-    assert "classes from the data: ham, spam; spam is the positive one (--positive)" in found.said
+    assert "classes from the data: ham, spam; spam is the positive one (--positive)" in found.messages
 
 
 @pytest.mark.parametrize("kind", ["dict", "pandas", "polars", "csv", "parquet", "feather"])
@@ -161,8 +161,8 @@ def test_times_written_as_text_are_times_in_every_source(kind, tmp_path):
         getattr(source, f"to_{kind}")(path, **options[kind])
         source = path
     found = fr.detect(source)
-    assert "times in column 'timestamp'" in found.said[0]
-    assert found.said[-1] == "budget: one false alarm a month, which is 29,222 events at 960 a day"
+    assert "times in column 'timestamp'" in found.messages[0]
+    assert found.messages[-1] == "budget: one false alarm a month, which is 29,222 events at 960 a day"
     assert [one.time for one in found] == [moments[one.at] for one in found]
     assert len(found)
 
@@ -372,4 +372,4 @@ def test_bad_rows_can_be_skipped():
     with pytest.raises(ValueError, match="'x' in column 'label'"):
         fr.detect(data, labels=[0, 1])
     found = fr.detect(data, labels=[0, 1], bad="skip")
-    assert (found.events, "50 of 150 rows skipped: 50 are bad" in found.said) == (100, True)
+    assert (found.events, "50 of 150 rows skipped: 50 are bad" in found.messages) == (100, True)

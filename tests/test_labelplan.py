@@ -114,11 +114,13 @@ def test_labels_that_do_not_come_as_they_were_drawn_are_named_by_check_and_detec
             for one, there in zip(truth.tolist(), random.random(truth.size) < chances, strict=True)
         ]
         assert fr.diagnose(frame | {"y_true": labels}).problems[0].startswith(said) == wrong
-        assert any(sentence.startswith(said) for sentence in fr.detect(frame | {"y_true": labels}).said) == wrong
+        assert any(sentence.startswith(said) for sentence in fr.detect(frame | {"y_true": labels}).messages) == wrong
     labels[labels.index(1)] = None
     drawn = np.array([one is not None for one in labels])
     kept = {name: column[drawn] for name, column in frame.items()}  # of drawn rows alone nothing can be said
-    assert not any(said in one for one in fr.detect(kept | {"y_true": [one for one in labels if one is not None]}).said)
+    assert not any(
+        said in one for one in fr.detect(kept | {"y_true": [one for one in labels if one is not None]}).messages
+    )
 
 
 def test_a_frame_with_the_probabilities_is_watched_as_one_of_all_events(tmp_path):

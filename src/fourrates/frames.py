@@ -96,8 +96,8 @@ def detect(
     reference : K x K counts, frame, path or pair of arrays, optional
         The classifier as you shipped it, on its validation set; a frame has the same columns as the data. With `by`, a
         frame or file with that column gives each segment its own, and so does a mapping from segments to counts.
-        Segments that are missing, or lack a class there, learn a baseline; `said` names them. With `version`, a frame
-        or file with that column gives each version its own; else it belongs to the first one.
+        Segments that are missing, or lack a class there, learn a baseline; `messages` names them. With `version`, a
+        frame or file with that column gives each version its own; else it belongs to the first one.
     arl : float, optional
         Events between two false alarms.
     budget : str or float, optional
@@ -115,7 +115,7 @@ def detect(
         As for :class:`~fourrates.FourRates`. Ignore changes smaller than this; the model keeps learning.
     season : {"auto", "day", "week"} or None
         Whether to hold a normal for each hour of the day or each weekday. "auto" does so if the errors in the first
-        full weeks or days show such a season; `said` reports it.
+        full weeks or days show such a season; `messages` reports it.
     stratum : str, optional
         Column with the stratum of an event, a whole number from 0 to 23: each has its own normal.
     version : str, optional
@@ -132,7 +132,7 @@ def detect(
     >>> found = fr.detect({"label": stream.y_true, "prediction": stream.y_pred, "time": stream.times})
     >>> print(found.summary())  # doctest: +SKIP
     """
-    said: list[str] = []
+    messages: list[str] = []
     if isinstance(detector, Detector):
         own = {"arl": arl, "budget": budget, "reference": reference, "labels": labels, "tolerance": tolerance}
         for name in (name for name, value in (own | {"learning": learning or None}).items() if value is not None):
@@ -144,7 +144,7 @@ def detect(
         raise ValueError("stratum and labels_from, but strata by a column need the labels beside it")
     choices: dict[str, Any] = {"positive": positive, "threshold": threshold, "bad": bad, "labels": labels}
     joining = {} if labels_from is None else {"order": order}
-    events = open_events(source, asked, labels_from, say=said.append, **choices, **joining)
+    events = open_events(source, asked, labels_from, on_message=messages.append, **choices, **joining)
     events.unwatched = deque()
     begun = PeekedBatches(events, iter(events))
     if begun.is_empty:
@@ -166,14 +166,14 @@ def detect(
             season=season,
             arl=arl,
             budget=budget,
-            say=said.append,
+            on_message=messages.append,
         )
     watch.set_cost(cost or {})
     findings = watched(watch, events, begun)
     if watch.without_reference:
-        said.append(without_reference(watch))
-    said += events.data_warnings().values()
-    return Findings(watch, events, findings, said)
+        messages.append(without_reference(watch))
+    messages += events.data_warnings().values()
+    return Findings(watch, events, findings, messages)
 
 
 def new_watch(
@@ -201,7 +201,7 @@ def new_detector(
     threshold: float | None = None,
     season: AskedSeason | None = None,
     times: npt.NDArray[np.datetime64] | None = None,
-    say: Say,
+    on_message: Say,
     **options: Any,
 ) -> tuple[Detector, dict[str, Counts] | None]:
     """A detector for these events, and references by segment or version if there are such; options as for `make`.
@@ -221,7 +221,8 @@ def new_detector(
         is_free = kind is FourRates and not own and "strata" not in parameters
         chosen = begun.season() if is_free and begun is not None else None
         if chosen is not None:
-            say(f"errors follow the {chosen}: normal is kept by {'hour' if chosen == 'day' else 'weekday'} (season)")
+            by = "hour" if chosen == "day" else "weekday"
+            on_message(f"errors follow the {chosen}: normal is kept by {by} (season)")
             own["strata"] = chosen
     elif season in SEASONS:
         own["strata"] = season
@@ -230,7 +231,8 @@ def new_detector(
     if begun is not None and times is None:
         times = begun.times
     whole = None if isinstance(counts, dict) else counts
-    made = make(kind, events.labels, {**parameters, **own}, reference=whole, times=times, say=say, **options)
+    options |= {"reference": whole, "times": times, "on_message": on_message}
+    made = make(kind, events.labels, {**parameters, **own}, **options)
     return made, keyed
 
 
@@ -325,7 +327,7 @@ def make(
     budget: str | float | None = None,
     reference: npt.NDArray[np.int64] | None = None,
     times: npt.NDArray[np.datetime64] | None = None,
-    say: Say = lambda _: None,
+    on_message: Say = lambda _: None,
     name: str = "budget",
 ) -> Detector:
     """Make a detector for some data, with a given budget or the default one if it takes a budget.
@@ -339,7 +341,7 @@ def make(
         if "reference" not in accepted:
             raise ValueError(f"{kind.__name__} takes no reference; FourRates does")
         given["reference"] = reference
-        say(_reference_in_words(reference, labels))
+        on_message(_reference_in_words(reference, labels))
     if arl is not None and budget is not None:
         raise ValueError(f"arl {arl!r} and budget {budget!r}: give one of them")
     asked = arl if arl is not None else budget
@@ -351,16 +353,17 @@ def make(
         rate = event_rate(times)
         given["arl"] = run_length(asked, rate, name) if isinstance(asked, str) else asked
         if isinstance(asked, str) and rate is not None and is_duration(asked):
-            say(f"{86_400 * rate:,.0f} events a day, so {asked!r} is one false alarm in {given['arl']:,.0f} events")
+            daily = f"{86_400 * rate:,.0f} events a day"
+            on_message(f"{daily}, so {asked!r} is one false alarm in {given['arl']:,.0f} events")
     elif kind is FourRates and "arl" not in given:
         given["arl"], sentence = default_budget(event_rate(times))
-        say(sentence)
+        on_message(sentence)
     for parameter in given:
         if parameter not in accepted:
             raise ValueError(f"{kind.__name__} takes no {parameter}; FourRates does")
     made = kind(**given)
     if isinstance(made, FourRates) and (words := made.tolerance_in_words()) is not None:
-        say(words)
+        on_message(words)
     return made
 
 

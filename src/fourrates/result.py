@@ -36,12 +36,12 @@ class Findings:
         The watch, with its `detector`, its `segments`.
     source : Events
         The data read.
-    said : list of str
+    messages : list of str
         Messages about choices made from the data.
     """
 
-    def __init__(self, watch: Watch, source: Events, findings: list[Finding], said: list[str]) -> None:
-        self.watch, self.source, self.said, self._findings = watch, source, said, findings
+    def __init__(self, watch: Watch, source: Events, findings: list[Finding], messages: list[str]) -> None:
+        self.watch, self.source, self.messages, self._findings = watch, source, messages, findings
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self._findings)
@@ -111,7 +111,7 @@ class Findings:
         return {
             **plain.about(self.watch, self.source, self._findings),
             "dispersion": {rate: plain.finite(value) for rate, value in self.dispersion.items()},
-            "said": self.said,
+            "messages": self.messages,
             "findings": [plain.finding_record(finding, self.source.utc) for finding in self._findings],
         }
 
@@ -167,7 +167,7 @@ class Findings:
             lines.append(f"  ... and {len(self._findings) - SHOWN:,} more")
         if self._findings and (too_few := plain.too_few_examples(self.watch, self._findings)) is not None:
             lines.append(too_few)
-        return "\n".join([*lines, *self._correlated(), *self.said])
+        return "\n".join([*lines, *self._correlated(), *self.messages])
 
     def _correlated(self) -> list[str]:
         drifted = bool(self.drifts or self.now().open)
@@ -183,7 +183,7 @@ class Findings:
         """Status, rates that moved over time, and a table, for notebooks."""
         from fourrates.report.notebook import fragment
 
-        notes = [*self._correlated(), *self.said]
+        notes = [*self._correlated(), *self.messages]
         return fragment(self.headline(), self._findings, self.source.utc, notes, self.watch)
 
 

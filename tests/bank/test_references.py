@@ -207,7 +207,9 @@ def frame(bad=None, seed=21):
 def test_a_frame_with_the_by_column_gives_each_stream_its_reference_and_says_who_has_none():
     found = fr.detect(frame(bad="b"), by="shop", reference=validation(), arl=100_000)
     assert {drift.segment for drift in found.drifts} == {"b"}
-    assert any("1 of 3 segments is not in the reference" in sentence and "(c)" in sentence for sentence in found.said)
+    assert any(
+        "1 of 3 segments is not in the reference" in sentence and "(c)" in sentence for sentence in found.messages
+    )
     assert fr.detect(frame(bad="b"), by="shop", reference=REFERENCES, arl=100_000).drifts[0].segment == "b"
 
 

@@ -39,7 +39,7 @@ def test_check_joins_late_labels_and_says_what_it_says_of_one_file(fourrates, tm
     ran = fourrates("check", tmp_path / "p.csv", "--labels-from", tmp_path / "l.csv", "--json")
     assert ran.status == 0
     found, whole = json.loads(ran.out), json.loads(fourrates("check", tmp_path / "both.csv", "--json").out)
-    assert "100 predictions wait for a label" in found["said"]
+    assert "100 predictions wait for a label" in found["messages"]
     same = ("events", "labels", "confusion", "arl", "drifts", "dispersion")
     assert {name: found[name] for name in same} == {name: whole[name] for name in same}
 

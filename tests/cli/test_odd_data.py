@@ -64,7 +64,7 @@ def test_a_decimal_comma_is_read_as_one(fourrates, table, separator):
     path = table(separator, ("pred",), score=[one.replace(".", ",") for one in scores])
     with_commas = fourrates("detect", path, "--json")
     assert with_commas.out.replace(str(path), "") == with_points.out.replace(str(path), "").replace(
-        '"said": []', '"said": []'
+        '"messages": []', '"messages": []'
     )
     assert remarks(with_commas) == ["scores have a decimal comma: '0,10' is read as 0.10"]
 
@@ -160,7 +160,7 @@ def test_watch_does_not_wait_for_the_end(table):
 
 def test_python_says_the_same(table):
     frame = table.sound | {"time": table.sound["time"][::-1]}
-    said = fr.detect({name: column.tolist() for name, column in frame.items()}).said
+    said = fr.detect({name: column.tolist() for name, column in frame.items()}).messages
     assert any(one.startswith("times run backwards 2,999 times, first in frame, row 2") for one in said)
 
 

@@ -109,7 +109,7 @@ def test_the_season_is_chosen_by_the_first_full_weeks(factor, season):
     for seed in (1, 2):
         found = fr.detect(frame(seed, 6, factor), arl=20_000)
         assert found.watch.detector.parameters["strata"] == season
-        assert any("normal is kept by weekday" in sentence for sentence in found.said) == (season is not None)
+        assert any("normal is kept by weekday" in sentence for sentence in found.messages) == (season is not None)
 
 
 def test_a_season_by_hours_is_found_as_well():

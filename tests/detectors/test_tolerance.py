@@ -94,6 +94,6 @@ def test_detect_says_what_is_ignored():
     found = fr.detect((truth, pred), tolerance=0.03)
     assert "changes under 3 points are ignored, as you asked" in found.summary()
     found = fr.detect((truth, pred), tolerance={"tpr": 0.05}, learning=True)
-    assert "changes are ignored under 5 points of tpr, improvements become the normal, as you asked" in found.said
+    assert "changes are ignored under 5 points of tpr, improvements become the normal, as you asked" in found.messages
     with pytest.raises(ValueError, match="LFR takes no tolerance"):
         fr.detect((truth, pred), tolerance=0.03, detector=fr.LFR)

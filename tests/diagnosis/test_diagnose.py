@@ -109,7 +109,7 @@ def test_a_season_of_errors_is_found_and_none_of_the_classes(period, hours_each)
     assert diagnosed(stream(120_000, positives=0.3 + 0.1 * wave)).season is None
     frame = stream(120_000, errors=0.1 * (1 + 0.6 * wave))
     assert diagnosed(frame).season == period
-    assert any(f"errors follow the {period}" in said for said in fr.detect(frame).said)
+    assert any(f"errors follow the {period}" in said for said in fr.detect(frame).messages)
     assert f"errors follow the {period}" in problems(frame)
 
 
@@ -121,7 +121,7 @@ def test_ids_met_before_are_counted():
     found = diagnosed(frame)
     assert found.repeats.ids == 100
     assert "100 events have an id that was there before" in problems(frame)
-    assert found.said[0].startswith("ids in column 'id', labels in column 'y_true'")
+    assert found.messages[0].startswith("ids in column 'id', labels in column 'y_true'")
     frame["order"] = frame.pop("id")
     assert diagnosed(frame).repeats.ids is None
     assert diagnosed(frame, id="order").repeats.ids == 100

@@ -70,7 +70,7 @@ SOURCES = [as_csv, as_packed, as_json, as_parquet, as_pandas, as_arrays]
 @pytest.mark.parametrize("source", SOURCES)
 def test_dates_are_read_alike_from_everything_and_the_guess_is_said(source, style, tmp_path):
     said = []
-    events = io.read(source(written(style), tmp_path), columns=Columns(time="time"), say=said.append)
+    events = io.read(source(written(style), tmp_path), columns=Columns(time="time"), on_message=said.append)
     times = np.concatenate([batch.times for batch in events])
     assert (times == MOMENTS).all()
     assert not events.utc
@@ -81,7 +81,7 @@ def test_dates_are_read_alike_from_everything_and_the_guess_is_said(source, styl
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_column_with_dots_is_found_as_the_times(source, tmp_path):
     said = []
-    events = io.read(source(written("dots"), tmp_path), say=said.append)
+    events = io.read(source(written("dots"), tmp_path), on_message=said.append)
     assert (np.concatenate([batch.times for batch in events]) == MOMENTS).all()
     assert "times in column 'time'" in said[0]
 
@@ -165,7 +165,7 @@ def test_late_labels_may_have_dates_of_their_own():
 def test_dates_in_a_column_of_another_name_are_hinted_at():
     said = []
     other = {("Datum" if name == "time" else name): column for name, column in frame(written("dots")).items()}
-    assert next(iter(io.read(other, say=said.append))).times is None
+    assert next(iter(io.read(other, on_message=said.append))).times is None
     assert said == [
         "labels in column 'y_true', predictions in column 'y_pred'",
         "no times are read; dates are in column 'Datum' (--time)",
@@ -178,6 +178,6 @@ def test_when_labels_were_known_is_read_from_a_column_that_says_so():
     labels = {"id": [*range(size)], "y_true": [0, 1] * (size // 2)}
     found = fr.detect(predictions, labels_from=labels | {"known_at": written("dots")}, id="id")
     assert found.events == size
-    assert "times in column 'known_at'" in " ".join(found.said)
+    assert "times in column 'known_at'" in " ".join(found.messages)
     found = fr.detect(predictions, labels_from=labels | {"booked": written("dots")}, id="id")
-    assert "dates are in column 'booked' (name it known_at if labels were known then)" in " ".join(found.said)
+    assert "dates are in column 'booked' (name it known_at if labels were known then)" in " ".join(found.messages)

@@ -35,7 +35,7 @@ def of_files(files, **more):
 
 def test_files_with_times_are_replayed_in_the_order_of_their_times(files):
     said = []
-    events = of_files(files, label_columns=Columns(time="arrived"), say=said.append, order="arrival")
+    events = of_files(files, label_columns=Columns(time="arrived"), on_message=said.append, order="arrival")
     batches = list(events)
     assert pairs_of(batches) == [(0, 1), (1, 1), (0, 0)]
     assert [batch.rows.tolist() for batch in batches] == [[3, 1, 2]]

@@ -74,7 +74,7 @@ def test_every_format_and_packing_gives_the_same_events(tmp_path, name, packing)
     path = tmp_path / (name + packing)
     path.write_bytes(PACKERS[packing](plain.read_bytes()))
     said = []
-    events = io.read(path, say=said.append)
+    events = io.read(path, on_message=said.append)
     batches = list(events)
     assert together(batches) == (TRUTH, PRED)
     assert np.concatenate([batch.times for batch in batches]).tolist() == TIMES.tolist()
@@ -138,7 +138,7 @@ def test_columns_are_guessed_from_common_names_and_the_guess_is_said(tmp_path, t
     path = tmp_path / "x.csv"
     path.write_text(text)
     heard = []
-    assert together(io.read(path, say=heard.append)) == ([1], [0])
+    assert together(io.read(path, on_message=heard.append)) == ([1], [0])
     assert heard == [said]
 
 
@@ -147,7 +147,7 @@ def test_named_columns_are_not_guessed_and_not_said(tmp_path):
     path.write_text("label,prediction,truth_from_review\n0,0,1\n")
     heard = []
     columns = io.Columns(truth="truth_from_review", pred="prediction")
-    assert together(io.read(path, columns=columns, say=heard.append)) == ([1], [0])
+    assert together(io.read(path, columns=columns, on_message=heard.append)) == ([1], [0])
     assert heard == []
 
 
@@ -312,7 +312,7 @@ def test_two_columns_of_labels_without_a_header_are_taken_and_said(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("1,0\n0,0\n")
     said = []
-    assert together(io.read(path, say=said.append)) == ([1, 0], [0, 0])
+    assert together(io.read(path, on_message=said.append)) == ([1, 0], [0, 0])
     assert said[0].startswith("no header")
 
 

@@ -57,7 +57,7 @@ def check(files: tuple[str, ...], data: opt.Data, arl: str | None, json: bool) -
     if json:
         print(output.as_json(diagnosis.to_dict()))
         return
-    for sentence in diagnosis.said:
+    for sentence in diagnosis.messages:
         opt.say(sentence)
     for line in diagnosis.lines():
         print(output.wrapped(printable(line), sys.stdout))

@@ -65,7 +65,7 @@ def expect(
     chosen = opt.spec(detector or opt.DEFAULT)
     with checked():
         budget = _budget(arl, chosen, per_second)
-        made = make(chosen.kind, labels, chosen.parameters, budget=budget, say=opt.say, name="--budget")
+        made = make(chosen.kind, labels, chosen.parameters, budget=budget, on_message=opt.say, name="--budget")
     history = HISTORY if per_second is None else int(min(max(per_second * UNITS["month"], HISTORY), LONGEST))
     with checked():
         simulated = falls(made, matrix, fall or POINTS, history=history)

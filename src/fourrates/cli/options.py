@@ -203,7 +203,7 @@ class Chosen:
             "columns": data.columns,
             "season": {None: "auto", "none": None}.get(self.season, self.season),
             "budget": self.arl,
-            "say": say,
+            "on_message": say,
             "name": "--budget",
         }
 
@@ -221,7 +221,7 @@ def events_of(files: Any, columns: Columns, labels_from: str | None = None, **op
     if labels_from is None and columns.id is not None:
         raise InputError("--id goes with --labels-from, the file of the labels")
     with checked():
-        return open_events(files, columns, labels_from, **{"say": say, **options})
+        return open_events(files, columns, labels_from, **{"on_message": say, **options})
 
 
 def peeked(events: Events) -> PeekedBatches:

@@ -103,18 +103,18 @@ def sample(
     sys.stdout.write(text.getvalue())
 
 
-def _labels(files: tuple[str, ...], data: opt.Data, reference: str, say: Say) -> Labels:
+def _labels(files: tuple[str, ...], data: opt.Data, reference: str, on_message: Say) -> Labels:
     """The classes: as given, of the reference if it is a file, or of the predictions."""
     classes, positive = data.classes
     if classes is not None:
         return Labels(classes, positive)
     if os.path.exists(reference):
         own = Columns(data.truth, data.pred, data.score)
-        events = Events(reference, own, None, data.threshold, data.bad, say, positive)
+        events = Events(reference, own, None, data.threshold, data.bad, on_message, positive)
         events.names_source = True
         next(iter(events), None)
         return events.labels
-    predictions = Identified(list(files), data.columns, None, data.threshold, data.bad, say, positive)
+    predictions = Identified(list(files), data.columns, None, data.threshold, data.bad, on_message, positive)
     next(predictions.parts(), None)
     return predictions.labels
 

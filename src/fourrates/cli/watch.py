@@ -124,7 +124,7 @@ def _opened(
     elif classes is None:
         classes = [0, 1]
     say = opt.say if columns == data.columns else None  # else the choices were reported
-    choices: dict[str, Any] = {"threshold": data.threshold, "bad": data.bad, "say": say}
+    choices: dict[str, Any] = {"threshold": data.threshold, "bad": data.bad, "on_message": say}
     events = opt.events_of([file], columns, labels=classes, positive=positive, **choices)
     if watched is None:
         with checked():

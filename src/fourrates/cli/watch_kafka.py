@@ -64,7 +64,7 @@ def watch_topic(
                 found=delivery.report,
                 shifted=delivery.report if shifts else None,
                 refuse=_Refused(aside, address.dead_letter is not None),
-                say=opt.say,
+                on_message=opt.say,
             )
         delivery.view = view_of(monitor, False, str(address), json)
         status = 0

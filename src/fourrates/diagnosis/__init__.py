@@ -83,12 +83,12 @@ def diagnose(
     >>> found.alarms_a_month is None  # the pairs have no times
     True
     """
-    said: list[str] = []
+    messages: list[str] = []
     source = reusable(source)
     asked = Columns(truth, pred, score, time, by, id)
     joining: dict[str, Any] = {} if labels_from is None else {"order": order}
     choices = {"labels": labels, "positive": positive, "threshold": threshold, "bad": "skip", **joining}
-    events = open_events(source, asked, reusable(labels_from), say=said.append, **choices)
+    events = open_events(source, asked, reusable(labels_from), on_message=messages.append, **choices)
     events.optional = () if labels_from is not None else ("id",)  # which shows duplicates
     look = _Look(events)
     begun = PeekedBatches(events, look.batches())
@@ -100,7 +100,7 @@ def diagnose(
     for batch in begun:
         drifts += sum(finding.kind == "drift" for finding in watch.update(batch, events.keys))
     warnings = events.data_warnings()
-    said += [warnings.pop(topic) for topic in JOINING if topic in warnings]
+    messages += [warnings.pop(topic) for topic in JOINING if topic in warnings]
     dispersion = dispersions(watch)
     sizes = np.sort(watch.segments.progress(np.arange(len(watch.segments)))[0])
     scores = (events.warnings.lowest, events.warnings.highest)
@@ -125,7 +125,7 @@ def diagnose(
         arl=float(detector.parameters["arl"]),
         drifts=drifts,
         falls=tuple(_falls(detector, look.counts, dispersion, points)),
-        said=tuple(said),
+        messages=tuple(messages),
         warnings=MappingProxyType(warnings),
         middling=None if events.columns.by is None else int(sizes[sizes.size // 2]),
     )

@@ -21,7 +21,7 @@ Matrix = tuple[tuple[int, ...], ...]
 FEW = 30  # events of a class, below which its recall is unknown
 SHOWN = 12  # classes listed one by one
 PLAIN = (
-    *("events", "rows", "threshold", "arl", "alarms_a_month", "drifts", "labels", "problems", "said", "lacking"),
+    *("events", "rows", "threshold", "arl", "alarms_a_month", "drifts", "labels", "problems", "messages", "lacking"),
     *("confusion", "dispersion", "season", "scores"),
 )
 """What JSON has as it is."""
@@ -85,7 +85,7 @@ class Diagnosis:
     #: drifts that FourRates finds here with this budget; rates and mix are then those of several concepts together
     drifts: int
     falls: tuple[Fall, ...]  #: how soon falls of each size would be found
-    said: tuple[str, ...]  #: the automatic choices, in sentences
+    messages: tuple[str, ...]  #: the automatic choices, in sentences
     warnings: Mapping[str, str]  #: problems of the data by topic, in sentences, as `detect` reports them
     middling: int | None = None  #: events of a segment of middling size, if a column defines segments
 
@@ -204,7 +204,7 @@ class Diagnosis:
         titles, rows = self.table()
         widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
         table = ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in (titles, *rows) if rows]
-        text = "\n".join(map(printable, (*self.lines(), *table, *self.said)))
+        text = "\n".join(map(printable, (*self.lines(), *table, *self.messages)))
         return text.replace("→", "->").replace("±", "+-")  # what any terminal can show
 
     def __repr__(self) -> str:
@@ -230,7 +230,7 @@ class Diagnosis:
         head, *lines = self.lines()
         titles, rows = self.table()
         falls = [table(titles, [[*map(text, row)] for row in rows])] if rows else []
-        return page_part(head, [*(f"<div>{text(line)}</div>" for line in lines), *falls], self.said)
+        return page_part(head, [*(f"<div>{text(line)}</div>" for line in lines), *falls], self.messages)
 
 
 def fall_table(falls: Sequence[Fall], per_second: float | None) -> tuple[list[str], list[list[str]]]:

@@ -65,7 +65,7 @@ def read(
     threshold: float | None = None,
     bad: Bad = "reject",
     history: History | None = None,
-    say: Callable[[str], None] | None = None,
+    on_message: Callable[[str], None] | None = None,
 ) -> Events:
     """Read batches of events from almost any source.
 
@@ -85,13 +85,13 @@ def read(
         true label is always skipped and counted.
     history : History, optional
         Files read before, whose contents are not read again.
-    say : callable, optional
+    on_message : callable, optional
         Receives a sentence about each inferred choice.
 
     Examples
     --------
     >>> from fourrates import io
-    >>> events = io.read({"label": [0, 1, 1, None], "prediction": [0, 1, 0, 1]}, say=print)
+    >>> events = io.read({"label": [0, 1, 1, None], "prediction": [0, 1, 0, 1]}, on_message=print)
     >>> for batch in events:
     ...     print(batch.truths, batch.preds)
     labels in column 'label', predictions in column 'prediction'
@@ -105,7 +105,7 @@ def read(
     fourrates.io.InputError: frame, row 2: 'egg' in column 'label' is not one of the labels ham, spam
     """
     known = None if labels is None else Labels(labels, positive)
-    return Events(source, columns or Columns(), known, threshold, bad, say, positive, history)
+    return Events(source, columns or Columns(), known, threshold, bad, on_message, positive, history)
 
 
 class Events:
@@ -152,7 +152,7 @@ class Events:
         labels: Labels | None,
         threshold: float | None = None,
         bad: Bad = "reject",
-        say: Callable[[str], None] | None = None,
+        on_message: Callable[[str], None] | None = None,
         positive: Hashable = None,
         history: History | None = None,
     ) -> None:
@@ -169,7 +169,7 @@ class Events:
         self.utc = False
         self.sources: list[str] = []
         self._threshold = threshold
-        self._say = say or (lambda sentence: None)
+        self._on_message = on_message or (lambda sentence: None)
         self._source = source
         self.settled = False
 
@@ -245,10 +245,10 @@ class Events:
             if getattr(columns, kind) is not None and getattr(asked, kind) is None
         ]
         if guessed:
-            self._say((where if self.names_source else "") + ", ".join(guessed))
+            self._on_message((where if self.names_source else "") + ", ".join(guessed))
         others = [name for name in times if name not in columns.used()]
         if columns.time is None and others and not self.settled:
-            self._say(f"no times are read; dates are in column {listed(others)} ({self.time_hint})")
+            self._on_message(f"no times are read; dates are in column {listed(others)} ({self.time_hint})")
         self.columns, self.settled = columns, True
         return columns
 
@@ -346,7 +346,7 @@ class Events:
             why = "" if self._positive is not None else ", the rarer," if rarer is not None else ""
             guessed = "" if self._positive is not None else " (--positive)"
             listed_labels += f"; {self.labels.values[1]}{why} is the positive one{guessed}"
-        self._say(f"classes from the data: {listed_labels}")
+        self._on_message(f"classes from the data: {listed_labels}")
 
     def _rarer(self, labels: Sequence[Hashable], truths: Counter[Hashable]) -> Hashable:
         """The label that is much rarer among the true ones, and so likely the positive one."""
@@ -399,7 +399,7 @@ class Events:
         """Keep the date order and the epoch unit that the first times show."""
         clock, columns = self.door.clock, self.columns
         if clock.dates is not None and columns.dates is None:
-            self._say(f"dates in column {columns.time!r} have the {clock.dates} first")
+            self._on_message(f"dates in column {columns.time!r} have the {clock.dates} first")
         if (clock.dates, clock.unit) != (columns.dates, columns.unit):
             self.columns = replace(columns, dates=clock.dates, unit=clock.unit)
 

@@ -130,7 +130,7 @@ class Follower:
         on_message: Callable[[str], None] | None = None,
     ) -> None:
         self.path, self.linger, self.switches = os.path.abspath(path), linger, 0
-        self._say = on_message or (lambda sentence: None)
+        self._on_message = on_message or (lambda sentence: None)
         self._at = NOWHERE if position is None else position
         self._descriptor = CLOSED
         self._lines = LineBuffer()
@@ -252,7 +252,7 @@ class Follower:
                     self._at = replace(at, switched=at.switched[place:])
                     return self._begin(descriptor, path, why)
             if place:
-                self._say(f"{path} was removed before it was read")
+                self._on_message(f"{path} was removed before it was read")
         self._at = replace(at, switched=())
         return False
 
@@ -265,7 +265,7 @@ class Follower:
         if at.inode not in (0, self._at.inode):
             self._at = replace(self._at, passed=(*at.passed, at.inode)[-PASSED:])
         if why:
-            self._say(f"{self.path} {why}")
+            self._on_message(f"{self.path} {why}")
         return True
 
     def _continue(self, descriptor: int, path: str, offset: int = 0, *, copied: bool = False) -> bool:
@@ -327,7 +327,7 @@ class Follower:
         except OSError as error:
             problem = (error.strerror or str(error)).lower()
         if problem and problem != self._problem:
-            self._say(f"{self.path}: {problem}; waiting for a file that can be read")
+            self._on_message(f"{self.path}: {problem}; waiting for a file that can be read")
         self._problem = problem
 
 

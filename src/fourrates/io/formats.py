@@ -240,7 +240,7 @@ def read_header(head: bytes, source: str, events: Events) -> Header:
         raise InputError(f"{source}: {first_line(error)}") from None
     names = rows[0]
     if len(names) == 2 and all(events.labels.read(name) >= 0 for name in names):
-        events._say("no header, so the first column is read as the label, the second as the prediction")
+        events._on_message("no header, so the first column is read as the label, the second as the prediction")
         return Header([*NO_HEADER], names, delimiter, there=False)
     if len(set(names)) < len(names):
         twice = next(name for name, times in Counter(names).items() if times > 1)

@@ -62,8 +62,11 @@ class NewPart:
     first_rows = ""
     has_new = False  # whether there are bytes that were not read
 
-    def __init__(self, name: str, about: os.stat_result, record: FileRecord | None, say: Callable[[str], None]) -> None:
-        self.name, self.path, self.about, self.record, self._say = name, os.path.abspath(name), about, record, say
+    def __init__(
+        self, name: str, about: os.stat_result, record: FileRecord | None, on_message: Callable[[str], None]
+    ) -> None:
+        self.name, self.path = name, os.path.abspath(name)
+        self.about, self.record, self._on_message = about, record, on_message
 
     def find_start(self, records: list[FileRecord]) -> None:
         """Begin behind the longest start of the file that was read before."""
@@ -94,7 +97,7 @@ class NewPart:
             raise InputError(f"{self.path}: replaced while it was read; try again")
         self.end = _end_of_lines(self._file, self.start)
         if self.end == self.start:
-            self._say(f"{self.name}: its last line has no end yet; it is left for the next time")
+            self._on_message(f"{self.name}: its last line has no end yet; it is left for the next time")
             self.close()
             return None
         self._report(changed=bool(self._before))
@@ -131,9 +134,9 @@ class NewPart:
 
     def _report(self, *, changed: bool) -> None:
         if self.record is not None:
-            self._say(f"{self.name} has grown; resuming after row {self.rows:,}")
+            self._on_message(f"{self.name} has grown; resuming after row {self.rows:,}")
         elif changed:
-            self._say(f"{self.name} holds something else than when it was read last; it is read as a new file")
+            self._on_message(f"{self.name} holds something else than when it was read last; it is read as a new file")
 
     def _hash(self, data: bytes) -> None:
         self._digest.update(data)
@@ -171,7 +174,7 @@ class History:
     def __init__(self, records: Iterable[FileRecord] = (), on_message: Callable[[str], None] | None = None) -> None:
         self._records = list(records)
         self._by_file = {(r.device, r.inode, r.length, r.modified): r for r in self._records}
-        self._say = on_message or (lambda sentence: None)
+        self._on_message = on_message or (lambda sentence: None)
         self._given: dict[tuple[int, int], NewPart] = {}  # by device and inode
         self._unchanged: list[str] = []
 
@@ -180,16 +183,16 @@ class History:
         about = os.stat(path)
         file = (about.st_dev, about.st_ino)
         if file in self._given:
-            self._say(f"{path} is given twice; it is read once")
+            self._on_message(f"{path} is given twice; it is read once")
             return None
         unchanged = self._by_file.get((*file, about.st_size, about.st_mtime_ns))
-        part = self._given[file] = NewPart(path, about, unchanged, self._say)
+        part = self._given[file] = NewPart(path, about, unchanged, self._on_message)
         if unchanged is None:
             part.find_start(self._records)
         if part.has_new:
             return part
         if part.record is None:
-            self._say(f"{path} is empty so far")
+            self._on_message(f"{path} is empty so far")
         else:
             other = "" if part.record.path == part.path else f", as {part.record.path}"
             self._unchanged.append(f"{path} was read before{other}, and has not changed")

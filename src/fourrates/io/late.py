@@ -59,7 +59,7 @@ def joined(
     max_waiting: int = 10_000_000,
     max_wait: timedelta | None = None,
     order: Order = "prediction",
-    say: Callable[[str], None] | None = None,
+    on_message: Callable[[str], None] | None = None,
     history: History | None = None,
     cohorts: Cohorts | None = None,
 ) -> Joined:
@@ -104,8 +104,8 @@ def joined(
     if order not in get_args(Order):
         raise InputError(f"order {order!r} is neither prediction nor arrival")
     known = None if labels is None else Labels(labels, positive)
-    late = _Labels(labels_from, label_columns or Columns(), known, None, bad, say, None, history)
-    events = Joined(predictions, columns or Columns(), known, threshold, bad, say, positive, history)
+    late = _Labels(labels_from, label_columns or Columns(), known, None, bad, on_message, None, history)
+    events = Joined(predictions, columns or Columns(), known, threshold, bad, on_message, positive, history)
     events.attach(late, max_waiting, max_wait, order, cohorts)
     return events
 

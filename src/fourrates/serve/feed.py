@@ -150,7 +150,7 @@ class Feed:
             topic.address,
             reader,
             begin=lambda partition: self.registry.store.next_of_source(monitor, topic.name, partition),
-            say=log.warning,
+            on_message=log.warning,
         )
         try:
             while not self._ending.is_set() and self._is_there(live):

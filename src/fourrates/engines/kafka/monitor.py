@@ -70,7 +70,7 @@ class Monitor:
     save_every : float
         Least seconds between two savings; a large state is saved less often, to spend at most a twentieth of the time
         on it. Events since the last saving are read again after a crash.
-    say : callable, optional
+    on_message : callable, optional
         Given sentences that a person should read.
 
     Attributes
@@ -105,7 +105,7 @@ class Monitor:
         shifted: Callable[[Record], None] | None = None,
         refuse: Callable[[str, RejectedMessage], None] | None = None,
         save_every: float = SAVE,
-        say: Callable[[str], None] | None = None,
+        on_message: Callable[[str], None] | None = None,
     ) -> None:
         if detector is not None and arl is not None:
             raise ValueError(f"arl {arl!r} and a detector: give the detector its arl")
@@ -122,12 +122,12 @@ class Monitor:
         self._under_way: deque[tuple[Chunk, Future[list[Finding]]]] = deque()  # read, and not yet reported
         self._found, self._shifted = found or (lambda _: None), shifted or (lambda _: None)
         self._refuse = refuse or (lambda _, __: None)
-        self._say = say or (lambda _: None)
+        self._on_message = on_message or (lambda _: None)
         self._save_every, self._due = save_every, clock.monotonic() + save_every
         self._worker = ThreadPoolExecutor(1, "fourrates-watch")  # processes chunks in order while others are read
         produces = self.address.drifts is not None or self.address.dead_letter is not None
         self._outbox = Outbox(self.address) if produces else None
-        self._source = Source(self.address, self._reader, begin=self._begin, end=self._end, say=self._say)
+        self._source = Source(self.address, self._reader, begin=self._begin, end=self._end, on_message=self._on_message)
 
     def __enter__(self) -> Monitor:
         return self
@@ -288,7 +288,7 @@ class Monitor:
         except Fenced as fenced:
             ours = None if state.next is None else self._source.commit({partition: state.next}, wait=True)
             if ours is False:
-                self._say(f"{fenced}: another member has this partition; unsaved events are left to it")
+                self._on_message(f"{fenced}: another member has this partition; unsaved events are left to it")
                 self._drop(partition)
             elif ours:  # a late member claimed it; our state in memory is consistent
                 self._claims[partition] = replace(self._store.claim(self._name(partition)), content=None)

@@ -79,13 +79,13 @@ class Source:
         *,
         begin: Begin | None = None,
         end: End | None = None,
-        say: Callable[[str], None] | None = None,
+        on_message: Callable[[str], None] | None = None,
     ) -> None:
         self._kafka = library()
         self.address = Address.parse(address) if isinstance(address, str) else address
         self.reader, self.positions = reader, dict[int, int | None]()
         self._begin, self._end = begin or (lambda _: None), end or (lambda _, __: None)
-        self._say = say or (lambda _: None)
+        self._on_message = on_message or (lambda _: None)
         self._fresh: set[int] = set()  # assigned by the call that is under way
         self._crash: Exception | None = None
         self._problems: set[int] = set()  # logged since the last message
@@ -197,7 +197,7 @@ class Source:
             self._crash = self._kafka.KafkaException(error)
         elif error.code() not in self._problems:
             self._problems.add(error.code())
-            self._say(f"{self.address}: {error.str()}")
+            self._on_message(f"{self.address}: {error.str()}")
 
     def _handle(self, message: Any) -> None:
         error, codes = message.error(), self._kafka.KafkaError
@@ -219,7 +219,7 @@ class Source:
             if wanted and wanted < first
             else (f"it ends at offset {end:,}, before {wanted:,}: it was cut off, or made again")
         )
-        self._say(f"{self.address.topic}/{partition}: {lost}; continuing at offset {first:,}")
+        self._on_message(f"{self.address.topic}/{partition}: {lost}; continuing at offset {first:,}")
         self.positions[partition] = first
         here = [self._at(partition, first)]
         self._consumer.incremental_unassign(here)
