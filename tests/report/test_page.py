@@ -123,7 +123,7 @@ def test_of_several_segments_the_one_with_most_harm_comes_first():
         text, found = report(frame, detector, columns=io.Columns(by="model"))
         assert {"b", "d"} <= {one.segment for one in found}
         assert headline(text).startswith("Drifted in 2 of 5 segments: most in d: ")
-        rows = re.findall('<i class="dot (.*?)"></i><span class="name">(.)</span>', text)
+        rows = re.findall('<i class="mark (.*?)"></i><span class="name">(.)</span>', text)
         assert rows[:2] == [("drifted", "d"), ("drifted", "b")]
         assert "drifted" not in {standing for standing, _ in rows[2:]}
         assert re.findall('<option value="0">(.)</option>', text) == ["d"]
@@ -270,7 +270,7 @@ def test_segments_that_recovered_are_counted():
     text, found = report(falls_and_comes_back(1, 0.6, streams=3), fr.FourRates(1e6), columns=io.Columns(by="model"))
     assert {one.segment for one in found if one.closes} == {*"abc"}
     assert re.match(r"Recovered in 3 of 3 segments: most in [abc]: tpr is back at 0.[89]", headline(text))
-    assert text.count('<i class="dot recovered">') == 3
+    assert text.count('<i class="mark recovered">') == 3
 
 
 def test_a_rate_is_said_to_be_away_since_its_own_drift_and_not_that_of_another_rate():

@@ -1,5 +1,5 @@
 "use strict";
-// The common part of the charts of the report and of the live page: axes, findings under the curve, and the keys.
+// The charts of the report and of the live page: axes, findings under the curve, and how they are read and zoomed together.
 const drawing = (() => {
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -66,27 +66,157 @@ const drawing = (() => {
     });
   }
 
-  // Arrows read the first curve, plus and minus zoom, shift with arrows moves, 0 shows all.
-  function onKey(event, plot, { zoom, all }) {
-    const { min, max } = plot.scales.x;
-    const width = max - min;
-    const missing = (value) => value === null || value === undefined;
-    const read = (step) => {
-      const [xs, values] = plot.data;
-      let i = plot.cursor.idx ?? xs.findIndex((x) => x >= min);
-      do { i += step; } while (i > 0 && i < xs.length - 1 && missing(values[i]));
-      i = Math.min(Math.max(i, 0), xs.length - 1);
-      if (xs[i] < min || xs[i] > max) zoom(xs[i] - width / 2, xs[i] + width / 2);
-      plot.setCursor({ left: plot.valToPos(xs[i], "x"), top: plot.valToPos(values[i] ?? 0.5, "y") });
+  // Times along an axis: days if they are a day or more apart, else the clock and, if it changes, the day.
+  function timeText(utc) {
+    return (u, splits, place, space, step) => {
+      let day = "";
+      return splits.map((seconds) => {
+        const ahead = utc ? 0 : 60 * new Date(seconds * 1000).getTimezoneOffset();
+        const text = new Date((seconds - ahead) * 1000).toISOString();
+        const [date, clock] = [text.slice(0, 10), text.slice(11, step < 60 ? 19 : 16)];
+        const same = date === day;
+        day = date;
+        return step >= 86400 ? date : same ? clock : `${date.slice(5)} ${clock}`;
+      });
     };
-    const move = (step) => (event.shiftKey ? zoom(min + (step * width) / 4, max + (step * width) / 4) : read(step));
-    const closer = () => zoom(min + width / 4, max - width / 4);
-    const actions = { ArrowLeft: () => move(-1), ArrowRight: () => move(1), "+": closer, "=": closer, "-": () => zoom(min - width / 2, max + width / 2), 0: all, Escape: all };
-    if (event.ctrlKey || event.metaKey || event.altKey || !(event.key in actions)) return;
-    actions[event.key]();
-    event.preventDefault();
+  }
+
+  const wholeText = (u, splits) => splits.map((x) => (Number.isInteger(x) ? x.toLocaleString("en-US") : ""));
+
+  // An axis that has these shares, with some room.
+  function around(values) {
+    const [low, high] = [Math.min(...values), Math.max(...values)];
+    const room = Math.max(0.06 * (high - low), 0.01);
+    return values.length ? [Math.max(low - room, -0.02), Math.min(high + room, 1.02)] : [0, 1];
   }
 
   const motion = () => (matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth");
-  return { css, rateText, inside, stroke, drawMarks, onKey, motion };
+
+  // Charts over one axis. A page says by `ends()` from where to where it goes, and by `timed()` whether in seconds.
+  class Charts {
+    constructor({ utc = false } = {}) {
+      this.utc = utc;
+      this.charts = []; // {plot, box, columns}
+      this.sight = null; // [first, last] when zoomed
+      this.observer = new ResizeObserver(() => this.fit());
+      this.scheme = matchMedia("(prefers-color-scheme: dark)");
+      this.redraw = () => this.charts.forEach(({ plot }) => plot.redraw(false, true));
+      this.scheme.addEventListener("change", this.redraw);
+    }
+
+    close() {
+      this.observer.disconnect();
+      this.scheme.removeEventListener("change", this.redraw);
+      this.clear();
+    }
+
+    clear() {
+      for (const { plot } of this.charts) plot.destroy();
+      this.charts = [];
+    }
+
+    // A chart at the end of `area`. `columns()` are its data in sight, `describe(plot, i)` reads a place of them or is null,
+    // `under(plot)` draws below the curves and `over(plot)` above; `x`, `y` and `more` are about the axes.
+    add(area, { label, head, height, columns, describe, series, bands, scales, x, y, more = [], padding, under, over }) {
+      const [box, header, readout] = ["section", "header", "span"].map((tag) => document.createElement(tag));
+      box.className = "chart";
+      box.tabIndex = 0;
+      box.setAttribute("role", "group");
+      box.ariaLabel = `${label}, over time. Arrow keys read it, plus and minus zoom, 0 shows all.`;
+      readout.className = "readout num";
+      readout.ariaLive = "polite";
+      header.append(...head.filter(Boolean), readout);
+      box.append(header);
+      area.append(box);
+      const timed = this.timed();
+      const line = { stroke: () => css("--soft"), grid: { stroke: () => css("--line"), width: 1 }, ticks: { show: false } };
+      const plot = new uPlot({
+        width: this.width(box),
+        height,
+        padding,
+        legend: { show: false },
+        cursor: { sync: { key: "charts" }, drag: { x: true, y: false, setScale: false }, points: { size: 6 } },
+        tzDate: this.utc ? (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC") : undefined,
+        series: [{}, ...series],
+        bands,
+        scales: { x: { time: timed, range: (u, min, max) => [min, max] }, ...scales },
+        axes: [
+          { ...line, size: 26, space: 90, values: timed ? timeText(this.utc) : wholeText, ...x },
+          { ...line, size: 46, space: 34, gap: 3, values: rateText, ...y },
+          ...more.map((axis) => ({ ...line, ...axis })),
+        ],
+        hooks: {
+          drawAxes: [under],
+          draw: over ? [over] : [],
+          setCursor: [(u) => {
+            const { idx, left } = u.cursor;
+            const text = idx === null || idx === undefined || left < 0 ? "" : describe(u, idx);
+            if (text !== null && text !== readout.textContent) readout.textContent = text;
+          }],
+          setSelect: [(u) => {
+            if (u.select.width > 4) this.zoom(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x"));
+            u.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
+          }],
+        },
+      }, columns(), box);
+      plot.over.addEventListener("dblclick", () => this.showAll());
+      box.addEventListener("keydown", (event) => { if (event.target === box) this.onKey(event, plot); });
+      const chart = { plot, box, columns };
+      this.charts.push(chart);
+      return chart;
+    }
+
+    width(box) { return Math.max(box.clientWidth - 12, 180); }
+
+    fit() {
+      for (const { plot, box } of this.charts) {
+        if (Math.abs(this.width(box) - plot.width) > 1) plot.setSize({ width: this.width(box), height: plot.height });
+      }
+    }
+
+    // What is in sight, drawn anew.
+    scale() {
+      const [min, max] = this.sight ?? this.ends();
+      for (const { plot, columns } of this.charts) {
+        plot.setData(columns(), false);
+        plot.setScale("x", { min, max });
+      }
+    }
+
+    zoom(min, max) {
+      const [first, last] = this.ends();
+      const width = Math.min(Math.max(max - min, (last - first) / 1000), last - first);
+      min = Math.min(Math.max((min + max - width) / 2, first), last - width);
+      this.sight = width >= last - first ? null : [min, min + width];
+      this.scale();
+    }
+
+    showAll() {
+      this.sight = null;
+      this.scale();
+    }
+
+    // Arrows read the first curve, plus and minus zoom, shift with arrows moves, 0 shows all.
+    onKey(event, plot) {
+      const { min, max } = plot.scales.x;
+      const width = max - min;
+      const read = (step) => {
+        const [xs, values] = plot.data;
+        let i = plot.cursor.idx ?? xs.findIndex((x) => x >= min);
+        do { i += step; } while (i > 0 && i < xs.length - 1 && (values[i] ?? null) === null);
+        i = Math.min(Math.max(i, 0), xs.length - 1);
+        if (xs[i] < min || xs[i] > max) this.zoom(xs[i] - width / 2, xs[i] + width / 2);
+        plot.setCursor({ left: plot.valToPos(xs[i], "x"), top: plot.valToPos(values[i] ?? 0.5, "y") });
+      };
+      const move = (step) => (event.shiftKey ? this.zoom(min + (step * width) / 4, max + (step * width) / 4) : read(step));
+      const closer = () => this.zoom(min + width / 4, max - width / 4);
+      const all = () => this.showAll();
+      const actions = { ArrowLeft: () => move(-1), ArrowRight: () => move(1), "+": closer, "=": closer, "-": () => this.zoom(min - width / 2, max + width / 2), 0: all, Escape: all };
+      if (event.ctrlKey || event.metaKey || event.altKey || !(event.key in actions)) return;
+      actions[event.key]();
+      event.preventDefault();
+    }
+  }
+
+  return { css, inside, stroke, drawMarks, around, motion, Charts };
 })();

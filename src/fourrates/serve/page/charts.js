@@ -13,7 +13,7 @@ const SHORT = 1; // s; a life too short for a time axis
 const STEPS = [1, 2, 5, 10, 15, 30, ...[1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720].map((x) => 60 * x), ...[1, 2, 7, 14, 28, 84, 364].map((x) => 86_400 * x)];
 const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3]];
 
-const { css, rateText, drawMarks, motion } = drawing; // shared with the report
+const { css } = drawing; // shared with the report
 const quantile = (list, share) => [...list].sort((a, b) => a - b)[Math.round(share * (list.length - 1))];
 
 // The points of a monitor or a segment, column by column, in their order.
@@ -32,18 +32,19 @@ function valueAt(xs, ys, x) {
   return ys[high - 1] + (ys[high] - ys[high - 1]) * share;
 }
 
-export class Charts {
+export class Charts extends drawing.Charts {
   // `ask()` fetches the series of another range.
   constructor(ask) {
+    super();
     this.ask = ask;
     this.series = null;
+    this.one = null; // the monitor or segment as it is now, for the heads
     this.marks = []; // findings
-    this.overlays = []; // {label, href, series}: segments over the large chart
-    this.charts = [];
+    this.overlays = []; // {label, href, tone, series}: segments over the large chart
     this.axis = "time";
     this.range = null; // seconds back from the last point; null for all
-    this.sight = null; // [first, last] when zoomed
-    this.lead = null; // the rate in the large chart
+    this.life = 0; // seconds, of the longest series so far
+    this.chosen = null; // the rate that a person wants large
     this.everything = false;
     this.large = el("div.large");
     this.small = el("div.small");
@@ -56,66 +57,24 @@ export class Charts {
     this.ranges = el("div.ranges", { role: "group", "aria-label": "Time range" }, RANGES.map(([text, length]) =>
       el("button", { type: "button", "data-range": String(length), onclick: () => this.choose(length) }, text)));
     this.node = el("div.plots", null, el("div.tools", null, this.ranges, this.axes, this.all, this.key), el("div.grid", null, el("div", null, this.large, this.strip), this.small), this.more);
-    this.observer = new ResizeObserver(() => this.fit());
     this.observer.observe(this.node);
-    this.scheme = matchMedia("(prefers-color-scheme: dark)");
-    this.redraw = () => this.charts.forEach(({ plot }) => plot.redraw(false, true));
-    this.scheme.addEventListener("change", this.redraw);
   }
 
-  close() {
-    this.observer.disconnect();
-    this.scheme.removeEventListener("change", this.redraw);
-    this.clear();
-  }
-
-  clear() {
-    for (const { plot } of this.charts) plot.destroy();
-    this.charts = [];
-  }
-
-  // News -------------------------------------------------------------------------------------------------------
-
-  load(series) {
-    const before = this.series && Object.keys(this.series.rates).join();
-    this.series = series;
-    this.axes.hidden = series.event === null;
-    const life = series.time.length ? series.time.at(-1) - series.time[0] : 0;
-    this.life = Math.max(this.life ?? 0, life);
+  // What is new of `series`, `one`, `marks` and `overlays`.
+  show(news) {
+    Object.assign(this, news);
+    if (!this.series) return;
+    const { time, event } = this.series;
+    const life = time.length ? time.at(-1) - time[0] : 0;
+    this.life = Math.max(this.life, life);
     this.ranges.hidden = this.life < RANGES[0][1];
     for (const button of this.ranges.children) {
-      const length = Number(button.dataset.range);
-      button.hidden = length > this.life;
+      button.hidden = Number(button.dataset.range) > this.life;
       button.ariaPressed = String(button.dataset.range === String(this.range));
     }
-    if (life < SHORT && series.event && !before) this.axis = this.chooser.value = "event"; // a batch, all at one moment
-    if (before === Object.keys(series.rates).join() && this.charts.length) this.draw();
-    else this.build();
-  }
-
-  mark(findings) {
-    this.marks = findings.filter((one) => ["drift", "recovery"].includes(one.kind));
-    if (this.series) this.draw();
-  }
-
-  overlay(overlays) {
-    const names = (list) => list.map((one) => one.label).join();
-    const same = names(overlays) === names(this.overlays);
-    this.overlays = overlays;
-    if (!this.series) return;
-    if (same) this.draw(); else this.build();
-  }
-
-  // The rates as they are now, for the heads; `lead` is the one to show large unless a person chose another.
-  state({ rates, deployments }, lead) {
-    this.stated = rates;
-    const another = deployments?.length !== this.deployments?.length;
-    this.deployments = deployments;
-    if (another && this.charts.length) { this.legend(); this.redraw(); }
-    const fresh = lead && !this.chosen && lead !== this.lead && this.series?.rates[lead];
-    if (lead && !this.chosen) this.lead = lead;
-    if (fresh && this.charts.length) this.build();
-    else for (const chart of this.charts) chart.now?.();
+    this.axes.hidden = event === null;
+    if (life < SHORT && event && !this.built) this.axis = this.chooser.value = "event"; // a batch, all at one moment
+    this.draw();
   }
 
   choose(length) {
@@ -127,22 +86,88 @@ export class Charts {
   by(axis) {
     this.axis = this.chooser.value = axis;
     this.sight = null;
-    this.build();
+    this.draw();
+  }
+
+  // Show a person's choice in the large chart.
+  enlarge(name) {
+    this.chosen = name;
+    this.draw();
+    this.large.querySelector(".chart").focus();
   }
 
   // Drawing ----------------------------------------------------------------------------------------------------
 
-  xs() { return this.axis === "time" ? this.series.time : this.series.event; }
+  // The rates that there are, the one to show large first.
+  names() {
+    const names = Object.keys(this.series.rates).sort(byOrder);
+    const first = [this.chosen, this.one?.worst?.rate].find((name) => names.includes(name));
+    return [...new Set([first ?? names[0], ...names])];
+  }
+
+  // The versions that were met, if there are several.
+  versions() { return this.one?.deployments?.length > 1 ? this.one.deployments : []; }
+
+  draw() {
+    const parts = JSON.stringify([this.axis, this.everything, this.names(), this.overlays.map(({ label }) => label), this.versions().length]);
+    if (parts !== this.built) this.build();
+    this.built = parts;
+    for (const chart of this.charts) chart.now?.();
+    this.scale();
+  }
+
+  build() {
+    this.clear();
+    for (const area of [this.large, this.small, this.strip, this.more]) area.replaceChildren();
+    const [lead, ...others] = this.names();
+    this.rateChart(this.large, lead, LARGE);
+    for (const name of others.slice(0, BESIDE)) this.rateChart(this.small, name, SMALL);
+    if (this.series.evidence) this.levelChart();
+    if (this.series.event) this.volumeChart();
+    const rest = others.slice(BESIDE);
+    if (this.everything) for (const name of rest) this.rateChart(this.more, name, SMALL);
+    else if (rest.length) {
+      const show = () => { this.everything = true; this.draw(); this.more.querySelector(".chart").focus(); };
+      this.more.append(el("button", { type: "button", onclick: show }, `Show all ${others.length + 1} rates`));
+    }
+    const key = (kind, text) => el("span", null, el(`i.k-${kind}`), text);
+    replace(this.key, key("curve", `${short(lead)}, 90 % interval`), key("base", "normal"), key("drift", "drift found"), key("recovery", "recovery"), key("started", "started between (90 %)"), this.versions().length > 0 && key("deployed", "deployed"));
+  }
+
+  timed() { return this.axis === "time"; }
+
+  xs() { return this.timed() ? this.series.time : this.series.event; }
+
+  ends() {
+    const xs = this.xs();
+    const first = !this.timed() && xs.length === 1 ? 0 : xs[0];
+    return xs.length ? [first, Math.max(xs.at(-1), first + 1)] : [0, 1];
+  }
+
+  scale() {
+    super.scale();
+    this.all.hidden = this.sight === null;
+  }
+
+  zoomTo(finding) {
+    if (!this.series?.time.length) return;
+    const { found, first } = this.place(finding);
+    const [begin, end] = this.ends();
+    const room = Math.max(Math.abs(found - first) / 2, (end - begin) / 50);
+    this.zoom(Math.min(first, found) - room, found + room);
+    this.node.scrollIntoView({ behavior: drawing.motion() });
+    this.large.querySelector(".chart")?.focus({ preventScroll: true });
+  }
 
   // A finding on the axis, with its detection, start and the interval of its start. Events of a segment or a later version,
   // and predictions, have their own numbers, so they are placed by time.
   place(finding) {
     const { series } = this;
     const recovery = finding.kind === "recovery";
-    const own = !series.event || finding.segment || finding.kind === "prediction_shift" || (finding.version && this.deployments?.length > 1);
+    const own = !series.event || finding.segment || finding.kind === "prediction_shift" || (finding.version && this.versions().length);
     const [found, started] = [seconds(finding.time), seconds(finding.started_time)];
     const [first, last] = [finding.started_first ?? finding.started ?? finding.at, finding.started_last ?? finding.at];
-    if (this.axis === "time") {
+    if (this.timed()) {
       const at = (event) => (own ? started ?? found : valueAt(series.event, series.time, event));
       return { found, started, first: at(first), last: at(last), recovery };
     }
@@ -154,98 +179,23 @@ export class Charts {
   // The later versions on the axis.
   deployed() {
     const { series } = this;
-    const at = (time) => (this.axis === "time" ? time : valueAt(series.time, series.event, time));
-    return (this.deployments ?? []).filter((one) => one.event > 0 && one.time).map((one) => ({ x: at(seconds(one.time)), version: shortened(one.version, 20) }));
-  }
-
-  build() {
-    this.clear();
-    for (const area of [this.large, this.small, this.strip, this.more]) area.replaceChildren();
-    const names = Object.keys(this.series.rates).sort(byOrder);
-    if (!this.series.rates[this.lead]) this.lead = names[0];
-    const others = names.filter((name) => name !== this.lead);
-    this.rateChart(this.large, this.lead, LARGE);
-    for (const name of others.slice(0, BESIDE)) this.rateChart(this.small, name, SMALL);
-    if (this.series.evidence) this.levelChart();
-    if (this.series.event) this.volumeChart();
-    const rest = others.slice(BESIDE);
-    if (rest.length && !this.everything) {
-      const show = () => { this.everything = true; this.build(); this.more.querySelector(".chart")?.focus(); };
-      this.more.append(el("button", { type: "button", onclick: show }, `Show all ${names.length} rates`));
-    } else for (const name of rest) this.rateChart(this.more, name, SMALL);
-    this.legend();
-    this.draw();
-  }
-
-  legend() {
-    const key = (kind, text) => el("span", null, el(`i.k-${kind}`), text);
-    replace(this.key, key("curve", `${short(this.lead)}, 90 % interval`), key("base", "normal"), key("drift", "drift found"), key("recovery", "recovery"), key("started", "started between (90 %)"), (this.deployments ?? []).length > 1 && key("deployed", "deployed"));
-  }
-
-  draw() {
-    for (const { plot, columns } of this.charts) plot.setData(columns(), false);
-    for (const chart of this.charts) chart.now?.();
-    this.scale();
-  }
-
-  extentOf() {
-    const xs = this.xs();
-    const first = this.axis === "event" && xs.length === 1 ? 0 : xs[0];
-    return xs.length ? [first, Math.max(xs.at(-1), first + 1)] : [0, 1];
-  }
-
-  scale() {
-    const [min, max] = this.sight ?? this.extentOf();
-    for (const { plot, columns, zoomed } of this.charts) {
-      if (zoomed) plot.setData(columns(), false); // the counts depend on the visible part
-      plot.setScale("x", { min, max });
-    }
-    this.all.hidden = this.sight === null;
-  }
-
-  zoom(min, max) {
-    const [first, last] = this.extentOf();
-    const width = Math.min(Math.max(max - min, this.axis === "time" ? 1 : 10), last - first);
-    min = Math.min(Math.max((min + max) / 2 - width / 2, first), last - width);
-    this.sight = width >= last - first ? null : [min, min + width];
-    this.scale();
-  }
-
-  showAll() {
-    this.sight = null;
-    this.scale();
-  }
-
-  show(finding) {
-    if (!this.series?.time.length) return;
-    const { found, first } = this.place(finding);
-    const [begin, end] = this.extentOf();
-    const room = Math.max(Math.abs(found - first) / 2, (end - begin) / 50);
-    this.zoom(Math.min(first, found) - room, found + room);
-    this.node.scrollIntoView({ behavior: motion() });
-    this.large.querySelector(".chart")?.focus({ preventScroll: true });
-  }
-
-  fit() {
-    for (const { plot, box } of this.charts) {
-      const width = Math.max(box.clientWidth - 12, 180);
-      if (Math.abs(width - plot.width) > 1) plot.setSize({ width, height: plot.height });
-    }
+    const at = (time) => (this.timed() ? time : valueAt(series.time, series.event, time));
+    return this.versions().filter((one) => one.event > 0 && one.time).map((one) => ({ x: at(seconds(one.time)), version: shortened(one.version, 20) }));
   }
 
   // Each chart -------------------------------------------------------------------------------------------------
 
   rateChart(area, name, height) {
     const large = height === LARGE;
-    const over = large && this.axis === "time" ? this.overlays.filter(({ series }) => series.rates[name]) : [];
+    const over = large && this.timed() ? this.overlays.filter(({ series }) => series.rates[name]) : [];
     const columns = () => {
       const { value, lower, upper, baseline } = this.series.rates[name];
-      const own = [this.xs(), value, lower, upper, baseline ?? value.map(() => this.stated?.[name]?.normal?.value ?? null)];
+      const own = [this.xs(), value, lower, upper, baseline ?? value.map(() => this.one?.rates?.[name]?.normal?.value ?? null)];
       return over.length ? uPlot.join([own, ...over.map(({ series }) => [series.time, series.rates[name].value])]) : own;
     };
     const line = (stroke, more) => ({ stroke: () => css(stroke), points: { show: (u) => u.data[0].length < 3, size: 5 }, ...more });
     const series = [
-      {}, line("--curve", { width: large ? 2 : 1.4 }), line("--edge", { width: 0.5 }), line("--edge", { width: 0.5 }), line("--soft", { width: 1, dash: [5, 4] }),
+      line("--curve", { width: large ? 2 : 1.4 }), line("--edge", { width: 0.5 }), line("--edge", { width: 0.5 }), line("--soft", { width: 1, dash: [5, 4] }),
       ...over.map((one, i) => line(one.tone, { width: 1.6, dash: DASHES[i % DASHES.length] })),
     ];
     const now = el("b.num");
@@ -260,22 +210,15 @@ export class Charts {
       return parts.filter(Boolean).join(", ");
     };
     const marks = () => this.marks.filter((one) => !isRecall(name) || one.changes.some((change) => change.rate === name));
-    const options = { marks, series, bands: [{ series: [3, 2], fill: () => css("--band") }], scales: { y: { range: (u) => this.extent(u) } } };
-    const chart = this.chart(area, `${short(name)}, ${meaning(name)}`, head, options, columns, describe, height);
-    chart.name = name;
+    const bands = [{ series: [3, 2], fill: () => css("--band") }];
+    const scales = { y: { range: (u) => this.extent(u) } };
+    const chart = this.chart(area, height, { label: `${short(name)}, ${meaning(name)}`, head, columns, describe, series, bands, scales, marks });
     chart.now = () => {
-      const state = this.stated?.[name];
+      const state = this.one?.rates?.[name];
       say(now, rate(state?.now?.value));
       const parts = [large && state?.now?.n && `${rate(state.now.lower)} to ${rate(state.now.upper)} of ${whole(state.now.n)}`, state?.normal?.n && `normally ${rate(state.normal.value)}`];
       say(base, parts.filter(Boolean).join(", "));
     };
-  }
-
-  // Show a person's choice in the large chart.
-  enlarge(name) {
-    this.lead = this.chosen = name;
-    this.build();
-    this.large.querySelector(".chart").focus();
   }
 
   levelChart() {
@@ -292,87 +235,67 @@ export class Charts {
       }
       return [this.xs(), shown];
     };
-    const options = {
+    this.chart(this.small, SMALL, {
+      label: "Alarm level",
+      head: [el("h3", null, "Alarm level"), el("span.soft.meaning", null, "100 % raises the alarm")],
+      columns,
+      describe,
       scales: { y: { distr: 3, log: 10, range: [FLOOR, 2] } }, // evidence multiplies, so on this axis it climbs steadily
-      series: [{}, { stroke: () => css("--curve"), width: 1.4, fill: () => css("--band"), points: { show: false } }],
+      series: [{ stroke: () => css("--curve"), width: 1.4, fill: () => css("--band"), points: { show: false } }],
       y: { splits: () => [1e-2, 1], filter: (u, splits) => splits, values: (u, splits) => splits.map((x) => `${100 * x} %`) },
-      alarm,
-    };
-    this.chart(this.small, "Alarm level", [el("h3", null, "Alarm level"), el("span.soft.meaning", null, "100 % raises the alarm")], options, columns, describe, SMALL);
+      over: alarm,
+    });
   }
 
   volumeChart() {
     const columns = () => {
-      const [min, max] = this.sight ?? this.extentOf();
+      const [min, max] = this.sight ?? this.ends();
       const edges = [...Array(BARS + 1)].map((_, i) => min + ((max - min) * i) / BARS);
       const { time, event } = this.series;
-      const at = this.axis === "time" ? edges.map((x) => valueAt(time, event, x)) : edges;
+      const at = this.timed() ? edges.map((x) => valueAt(time, event, x)) : edges;
       const middles = edges.slice(1).map((x, i) => (x + edges[i]) / 2);
       const xs = this.xs();
       const delays = middles.map((x) => { const i = xs.findIndex((one) => one >= x); return i < 0 ? null : this.series.delay[i]; });
       return [middles, middles.map((_, i) => (at[i + 1] ?? 0) - (at[i] ?? 0)), delays];
     };
     const late = this.series.delay.some(known);
-    const unit = () => { const [min, max] = this.sight ?? this.extentOf(); return this.axis === "time" ? `in ${span((max - min) / BARS)}` : ""; };
-    const options = {
+    const unit = () => { const [min, max] = this.sight ?? this.ends(); return this.timed() ? `in ${span((max - min) / BARS)}` : ""; };
+    const numbers = (write) => (u, splits) => splits.map((x) => (Number.isInteger(x) ? write(x) : ""));
+    this.chart(this.strip, STRIP, {
+      label: "Volume and label delay",
+      head: [el("h3", null, "Events"), late && el("span.soft", null, el("i.k-line.other"), "label delay")],
+      columns,
+      describe: (u, i) => `${whole(u.data[1][i])} events ${unit()}${known(u.data[2][i]) ? `, labels take ${delay(u.data[2][i])}` : ""}`,
       scales: { y: { range: (u, min, max) => [0, Math.max(max, 1)] }, late: { range: (u, min, max) => [0, Math.max(1.1 * max, 1)] } },
-      series: [{}, { stroke: () => css("--edge"), fill: () => css("--band"), width: 1, paths: uPlot.paths.bars({ size: [1, 40] }), points: { show: false } },
+      series: [{ stroke: () => css("--edge"), fill: () => css("--band"), width: 1, paths: uPlot.paths.bars({ size: [1, 40] }), points: { show: false } },
         { scale: "late", stroke: () => css("--other"), width: 1.6, spanGaps: true, points: { show: false } }],
-      y: { space: 24, values: (u, splits) => splits.map((x) => (Number.isInteger(x) ? brief(x) : "")) },
-      more: late ? [{ scale: "late", side: 1, size: RIGHT, space: 24, stroke: () => css("--soft"), grid: { show: false }, ticks: { show: false }, values: (u, splits) => splits.map((x) => (Number.isInteger(x) ? span(x) : "")) }] : [],
-    };
-    const describe = (u, i) => `${whole(u.data[1][i])} events ${unit()}${known(u.data[2][i]) ? `, labels take ${delay(u.data[2][i])}` : ""}`;
-    const head = [el("h3", null, "Events"), late && el("span.soft", null, el("i.k-line.other"), "label delay")];
-    this.chart(this.strip, "Volume and label delay", head.filter(Boolean), options, columns, describe, STRIP).zoomed = true;
+      y: { space: 24, values: numbers(brief) },
+      more: late ? [{ scale: "late", side: 1, size: RIGHT, space: 24, grid: { show: false }, values: numbers(span) }] : [],
+    });
   }
 
-  chart(area, title, head, own, columns, describe, height) {
-    const readout = el("span.readout.num", { "aria-live": "polite" });
-    const box = el("section.chart", { tabindex: 0, role: "group", "aria-label": `${title}, over time. Arrow keys read it, plus and minus zoom, 0 shows all.` }, el("header", null, ...head, readout));
-    area.append(box);
-    const line = { stroke: () => css("--soft"), grid: { stroke: () => css("--line"), width: 1 }, ticks: { show: false } };
-    const numbers = (u, splits) => splits.map((x) => (Number.isInteger(x) ? whole(x) : ""));
-    const options = {
-      width: Math.max(box.clientWidth - 12, 180),
+  chart(area, height, { y, more = [], marks = () => this.marks, describe, ...own }) {
+    const small = height === SMALL;
+    return this.add(area, {
+      ...own,
       height,
-      legend: { show: false },
-      cursor: { sync: { key: "monitor", scales: ["x", null] }, drag: { x: true, y: false, setScale: false }, points: { size: 6 } },
-      series: own.series,
-      bands: own.bands,
-      scales: { x: { time: this.axis === "time", range: (u, min, max) => [min, max] }, ...own.scales },
-      axes: [
-        { ...line, show: height !== SMALL, size: 26, space: 70, ...(this.axis === "time" ? { values: stamps, incrs: STEPS } : { values: numbers }) },
-        { ...line, size: 46, space: height === LARGE ? 36 : 26, gap: 3, values: rateText, ...own.y },
-        ...(own.more ?? []),
-      ],
-      padding: [6, height === SMALL ? 8 : own.more?.length ? 0 : RIGHT, height === SMALL ? 6 : 0, 0],
-      hooks: {
-        drawAxes: [(u) => drawMarks(u, (own.marks?.() ?? this.marks).map((one) => this.place(one)), this.deployed())],
-        draw: own.alarm ? [own.alarm] : [],
-        setCursor: [(u) => {
-          const i = u.cursor.idx;
-          const text = known(i) && u.cursor.left >= 0 ? describe(u, i) : "";
-          const where = text && (this.axis === "time" ? clock(u.data[0][i], { exact: true }) : `event ${whole(u.data[0][i])}`);
-          say(readout, text ? `${where}: ${text}` : "");
-        }],
-        setSelect: [(u) => {
-          if (u.select.width > 4) this.zoom(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x"));
-          u.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
-        }],
+      more,
+      x: { show: !small, ...(this.timed() && { incrs: STEPS }) },
+      y: { space: small ? 26 : 36, ...y },
+      padding: [6, small ? 8 : more.length ? 0 : RIGHT, small ? 6 : 0, 0],
+      under: (u) => drawing.drawMarks(u, marks().map((one) => this.place(one)), this.deployed()),
+      describe: (u, i) => {
+        const text = describe(u, i);
+        const where = this.timed() ? clock(u.data[0][i], { exact: true }) : `event ${whole(u.data[0][i])}`;
+        return text && `${where}: ${text}`;
       },
-    };
-    const plot = new uPlot(options, columns(), box);
-    plot.over.addEventListener("dblclick", () => this.showAll());
-    box.addEventListener("keydown", (event) => { if (event.target === box) drawing.onKey(event, plot, { zoom: (min, max) => this.zoom(min, max), all: () => this.showAll() }); });
-    const chart = { plot, box, columns, name: null };
-    this.charts.push(chart);
-    return chart;
+    });
   }
 
   // From the lowest to the highest value in sight, with the interval as far as it is usual.
   extent(u) {
     const [xs, value, lower, upper, ...others] = u.data;
-    const [min, max] = this.sight ?? this.extentOf();
+    const [min, max] = this.sight ?? this.ends();
     const seen = [], points = [];
     for (let i = 0; i < xs.length; i++) {
       if (xs[i] < min || xs[i] > max) continue;
@@ -381,21 +304,8 @@ export class Charts {
     }
     if (!seen.length) return [0, 1];
     points.push(...seen.map((i) => value[i]), quantile(seen.map((i) => lower[i] ?? value[i]), 0.1), quantile(seen.map((i) => upper[i] ?? value[i]), 0.9));
-    const [low, high] = [Math.min(...points), Math.max(...points)];
-    const room = Math.max(0.06 * (high - low), 0.01);
-    return [Math.max(low - room, -0.02), Math.min(high + room, 1.02)];
+    return drawing.around(points);
   }
 }
 
 const brief = (x) => (x >= 1e6 ? `${x / 1e6} M` : x >= 1e4 ? `${x / 1e3} k` : whole(x));
-
-// Times on the axis, as fine as the steps are; the day if it changes.
-function stamps(u, splits, axis, space, step) {
-  let day = null;
-  return splits.map((x) => {
-    const [date, time] = clock(x, { exact: true, day: true }).split(" ");
-    const fresh = date !== day && (day !== null || step >= 86400);
-    day = date;
-    return fresh || step >= 86400 ? date.slice(5) : step < 60 ? time : time.slice(0, 5);
-  });
-}

@@ -25,7 +25,7 @@ export function matrix(caption, counts, labels) {
   if (counts.length > DRAWN) return el("div", null, head, rates);
   const cell = (count, row, right) => {
     const share = count / Math.max(sum(row), 1);
-    return el(right ? "td.right" : `td.wrong.s${Math.min(5, Math.ceil(10 * share))}`, { title: whole(count) }, sum(row) ? percent(share).replace(" %", "") : "–");
+    return el(right ? "td.right" : `td.down${Math.min(4, Math.ceil(10 * share))}`, { title: whole(count) }, sum(row) ? percent(share).replace(" %", "") : "–");
   };
   const table = el("table.matrix", null,
     el("thead", null,

@@ -30,7 +30,7 @@ export class MonitorView {
       el("p.kicker", null, el("a", { href: "#/" }, "All monitors"), " / ", values ? el("a", { href: address(name) }, shortened(name)) : el("span.name", null, shortened(name)), this.where, this.facts),
       el("h1", null, this.state, this.rest), this.lead, this.actions.node);
     this.charts = new Charts(() => this.redraw());
-    this.findings = new Findings(this, { labels: () => this.one?.labels, show: (finding) => this.charts.show(finding), actions: this.actions, notice });
+    this.findings = new Findings(this, { labels: () => this.one?.labels, show: (finding) => this.charts.zoomTo(finding), actions: this.actions, notice });
     this.segments = values ? null : new Segments(name);
     this.classes = new Classes();
     this.arrivals = new Arrivals(name, notice);
@@ -60,9 +60,9 @@ export class MonitorView {
       this.skeleton.hidden = true;
       this.header.ariaBusy = "false";
       this.render();
-      this.draw(series, range);
-      const own = [...this.ofThis, ...this.findings.all].filter((found) => sameSegment(found.segment, this.segment));
-      this.charts.mark([...new Map(own.map((found) => [found.id, found])).values()]);
+      const own = [...this.ofThis, ...this.findings.all].filter(({ kind, segment: of }) => ["drift", "recovery"].includes(kind) && sameSegment(of, this.segment));
+      const marks = [...new Map(own.map((found) => [found.id, found])).values()];
+      this.charts.show({ one, marks, ...(range === this.charts.range && { series: columnsOf(series) }) });
       if (this.asks && !this.actions.acknowledge.hidden) this.actions.acknowledge.click();
       this.asks = false;
       await this.overlay();
@@ -88,11 +88,8 @@ export class MonitorView {
 
   async redraw() {
     const { range } = this.charts;
-    this.draw(await this.series(), range);
-  }
-
-  draw(series, range) {
-    if (!this.closed && range === this.charts.range) this.charts.load(columnsOf(series));
+    const series = columnsOf(await this.series());
+    if (!this.closed && range === this.charts.range) this.charts.show({ series });
   }
 
   // The pinned segments over the large chart; over that of a segment, the monitor as a whole.
@@ -101,7 +98,7 @@ export class MonitorView {
     const found = await Promise.all(this.values ? [api.series(this.monitor, 240, null)] : pinned.map((parts) => api.segmentSeries(this.monitor, Object.values(parts))));
     if (this.closed) return;
     const of = (i) => (this.values ? { label: "overall", href: address(this.monitor), tone: "--soft" } : { label: segment(pinned[i]), href: address(this.monitor, pinned[i]), tone: i === 0 ? "--drift" : "--other" });
-    this.charts.overlay(found.map((body, i) => ({ ...of(i), series: columnsOf(body) })));
+    this.charts.show({ overlays: found.map((body, i) => ({ ...of(i), series: columnsOf(body) })) });
   }
 
   // A monitor's summary for one of its segments.
@@ -145,7 +142,6 @@ export class MonitorView {
     this.findings.stand(one.open);
     const drift = this.values || one.worst?.segment ? this.findings.all.find((found) => found.kind === "drift" && one.open?.some((open) => open.at === found.at && sameSegment(open.segment, found.segment) && sameSegment(open.segment, one.worst?.segment))) : one.drift;
     this.actions.show(one, drift);
-    this.charts.state(one, one.worst?.rate);
     if (this.values) return;
     this.classes.show(one);
     this.arrivals.show(one);
