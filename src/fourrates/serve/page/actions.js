@@ -30,29 +30,28 @@ const why = (hint) => ({ label: "Why (optional)", node: el("input", { placeholde
 export class Actions {
   // `view` has the monitor's name, its segment or null, its state and its `looks`; `notice` shows a message.
   constructor(view, notice) {
-    Object.assign(this, { view, notice });
-    const button = (text, act) => el("button", { type: "button", onclick: async (event) => { event.target.disabled = true; await act(); event.target.disabled = false; } }, text);
-    this.acknowledge = button("Acknowledge", () => this.onOpen((drift) => this.see(drift)));
-    this.accept = button("Accept as normal", () => this.onOpen((drift) => this.see(drift, true)));
-    this.download = button("Download training IDs", () => this.onOpen((drift) => this.ids(drift)));
-    this.loud = button("Silence alerts", () => this.silence());
-    this.quiet = button("End silence", () => this.endSilence());
-    this.reference = button("New reference", () => this.newReference());
-    this.test = button("Send test alert", () => this.testAlert());
-    this.note = el("span.soft");
-    this.node = el("div.buttons", { role: "group", "aria-label": "Actions" }, this.acknowledge, this.accept, this.download, this.loud, this.quiet, this.reference, this.test, this.note);
+    Object.assign(this, { view, notice, busy: false });
   }
 
-  show({ status, silenced_until: until }, drift) {
+  buttons({ status, silenced_until: until }, drift) {
     const open = status === "drifted";
-    this.accept.hidden = this.download.hidden = !open;
-    this.acknowledge.hidden = !open || Boolean(drift?.acknowledged);
     const silenced = seconds(until) > Date.now() / 1000;
-    this.loud.hidden = silenced;
-    this.quiet.hidden = !silenced;
-    this.reference.hidden = this.test.hidden = this.view.segment !== null;
-    const seen = open && drift?.acknowledged ? acknowledged(drift) : "";
-    this.note.textContent = [seen, silenced ? `Alerts silenced until ${clock(seconds(until))}` : ""].filter(Boolean).join(" · ");
+    const button = (text, act, id = text) => el("button", { type: "button", "data-id": id, onclick: () => this.alone(act) }, text);
+    const notes = [open && drift?.acknowledged && acknowledged(drift), silenced && `Alerts silenced until ${clock(seconds(until))}`];
+    return el("div.buttons", { role: "group", "aria-label": "Actions" },
+      open && !drift?.acknowledged && button("Acknowledge", () => this.onOpen((found) => this.see(found))),
+      open && button("Accept as normal", () => this.onOpen((found) => this.see(found, true))),
+      open && button("Download training IDs", () => this.onOpen((found) => this.ids(found))),
+      silenced ? button("End silence", () => this.endSilence(), "silence") : button("Silence alerts", () => this.silence(), "silence"),
+      this.view.segment === null && [button("New reference", () => this.newReference()), button("Send test alert", () => this.testAlert())],
+      el("span.soft", null, notes.filter(Boolean).join(" · ")));
+  }
+
+  // One action at a time.
+  async alone(act) {
+    if (this.busy) return;
+    this.busy = true;
+    try { await act(); } finally { this.busy = false; }
   }
 
   async act(what, done, failed) {
@@ -107,11 +106,11 @@ export class Actions {
     const given = await ask("Silence alerts", `No alerts about ${of} for a while. Findings still appear here.`, [{ label: "For", node: length }], "Silence");
     if (!given) return;
     const until = new Date(Date.now() + 3.6e6 * Number(given[0])).toISOString();
-    if (await this.act(() => api.silence(this.view.monitor, until, this.view.segment), "Alerts are silenced.", "Not silenced")) this.quiet.focus();
+    await this.act(() => api.silence(this.view.monitor, until, this.view.segment), "Alerts are silenced.", "Not silenced");
   }
 
   async endSilence() {
-    if (await this.act(() => api.endSilence(this.view.monitor, this.view.segment), "Alerts are sent again.", "The silence did not end")) this.loud.focus();
+    await this.act(() => api.endSilence(this.view.monitor, this.view.segment), "Alerts are sent again.", "The silence did not end");
   }
 
   async newReference() {

@@ -1,6 +1,6 @@
 // The rates over time, one chart large, the others small beside it, the volume below. One time axis, zoom and cursor.
 
-import { el, replace, say, shortened } from "./dom.js";
+import { el, follow, shortened } from "./dom.js";
 import { byOrder, clock, delay, isRecall, known, meaning, percent, rate, seconds, short, span, whole } from "./words.js";
 
 const [LARGE, SMALL, STRIP] = [316, 84, 80]; // px high
@@ -131,7 +131,7 @@ export class Charts extends drawing.Charts {
       this.more.append(el("button", { type: "button", onclick: show }, `Show all ${others.length + 1} rates`));
     }
     const key = (kind, text) => el("span", null, el(`i.k-${kind}`), text);
-    replace(this.key, key("curve", `${short(lead)}, 90 % interval`), key("base", "normal"), key("drift", "drift found"), key("recovery", "recovery"), key("started", "started between (90 %)"), this.versions().length > 0 && key("deployed", "deployed"));
+    follow(this.key, el("div.key", null, key("curve", `${short(lead)}, 90 % interval`), key("base", "normal"), key("drift", "drift found"), key("recovery", "recovery"), key("started", "started between (90 %)"), this.versions().length > 0 && key("deployed", "deployed")));
   }
 
   timed() { return this.axis === "time"; }
@@ -198,11 +198,10 @@ export class Charts extends drawing.Charts {
       line("--curve", { width: large ? 2 : 1.4 }), line("--edge", { width: 0.5 }), line("--edge", { width: 0.5 }), line("--soft", { width: 1, dash: [5, 4] }),
       ...over.map((one, i) => line(one.tone, { width: 1.6, dash: DASHES[i % DASHES.length] })),
     ];
-    const now = el("b.num");
-    const base = el("span.soft.num");
+    const stand = el("span.stand");
     const title = large ? el("h3", null, short(name)) : el("h3", null, el("button.plain", { type: "button", onclick: () => this.enlarge(name), title: "Show large" }, short(name)));
     const links = over.map((one, i) => el("a", { href: one.href }, el(`i.k-line.d${i}.${one.tone.slice(2)}`), one.label));
-    const head = [title, el("span.soft.meaning", null, meaning(name)), el("span.stand", null, now, " ", base), links.length > 0 && el("span.overlaid", null, links)];
+    const head = [title, el("span.soft.meaning", null, meaning(name)), stand, links.length > 0 && el("span.overlaid", null, links)];
     const describe = (u, i) => {
       const [, value, lower, upper, baseline, ...others] = u.data.map((column) => column[i]);
       const parts = [known(value) && `${short(name)} ${rate(value)}${known(lower) ? ` (${rate(lower)} to ${rate(upper)})` : ""}`, known(baseline) && `normal ${rate(baseline)}`];
@@ -215,9 +214,8 @@ export class Charts extends drawing.Charts {
     const chart = this.chart(area, height, { label: `${short(name)}, ${meaning(name)}`, head, columns, describe, series, bands, scales, marks });
     chart.now = () => {
       const state = this.one?.rates?.[name];
-      say(now, rate(state?.now?.value));
       const parts = [large && state?.now?.n && `${rate(state.now.lower)} to ${rate(state.now.upper)} of ${whole(state.now.n)}`, state?.normal?.n && `normally ${rate(state.normal.value)}`];
-      say(base, parts.filter(Boolean).join(", "));
+      follow(stand, el("span.stand", null, el("b.num", null, rate(state?.now?.value)), " ", el("span.soft.num", null, parts.filter(Boolean).join(", "))));
     };
   }
 

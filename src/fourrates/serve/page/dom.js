@@ -11,16 +11,17 @@ export function shortened(value, most = 100) {
   return shown.length <= most ? shown : `${shown.slice(0, most - 1)}…`;
 }
 
+const LISTENERS = ["onclick", "onchange", "oninput", "ontoggle"];
 const present = (children) => children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
 
-// el("p.soft", {title: "..."}, "text", node, [more]); on* are listeners, null and false are left out.
+// el("p.soft", {title: "..."}, "text", node, [more]); null and false are left out.
 export function el(what, attributes, ...children) {
   const [tag, ...classes] = what.split(".");
   const node = document.createElement(tag);
   if (classes.length) node.className = classes.join(" ");
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value === null || value === undefined || value === false) continue;
-    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    if (LISTENERS.includes(name)) node[name] = value;
     else node.setAttribute(name, value === true && !name.startsWith("aria") ? "" : String(value));
   }
   node.append(...present(children));
@@ -33,15 +34,41 @@ export function say(node, text) {
   return node;
 }
 
-export function replace(node, ...children) {
-  node.replaceChildren(...present(children));
-  return node;
+// Makes a node like a fresh one. What stays keeps its focus, selection and animation, a field its text, and details stay
+// open; a node with a data-id stays with it.
+export function follow(node, fresh) {
+  if (node.nodeType === Node.TEXT_NODE) {
+    if (node.data !== fresh.data) node.data = fresh.data;
+    return;
+  }
+  for (const name of LISTENERS) node[name] = fresh[name];
+  for (const { name } of [...node.attributes]) if (name !== "open" && !fresh.hasAttribute(name)) node.removeAttribute(name);
+  for (const { name, value } of fresh.attributes) {
+    if (name === "style") node.style.cssText = value; // as an attribute the policy of the server would stop it
+    else if (node.getAttribute(name) !== value) node.setAttribute(name, value);
+  }
+  const old = new Map([...node.children].map((child) => [child.dataset.id, child]));
+  let next = node.firstChild; // the first that is not yet in its place
+  for (const child of [...fresh.childNodes]) {
+    const id = child.dataset?.id;
+    const own = id === undefined ? next : old.get(id);
+    if (own?.nodeName !== child.nodeName || own.dataset?.id !== id) node.insertBefore(child, next);
+    else {
+      if (own === next) next = next.nextSibling;
+      else node.insertBefore(own, next);
+      follow(own, child);
+    }
+  }
+  while (next) {
+    const { nextSibling } = next;
+    next.remove();
+    next = nextSibling;
+  }
 }
 
 // A section of the page under its heading.
-let sections = 0;
 export function section(title, ...children) {
-  const id = `h-${++sections}`;
+  const id = `h-${title.toLowerCase().replaceAll(" ", "-")}`;
   return el("section", { "aria-labelledby": id }, el("h2", { id }, title), ...children);
 }
 

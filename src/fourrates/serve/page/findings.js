@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { acknowledged } from "./actions.js";
-import { el, mark, printable, replace, section } from "./dom.js";
+import { el, follow, mark, printable, section } from "./dom.js";
 import { matrix } from "./matrix.js";
 import { ENDED, KINDS, clock, known, moves, rate, seconds, segment, several, short, span, whole } from "./words.js";
 
@@ -16,20 +16,20 @@ export class Findings {
     Object.assign(this, { of, labels, show, actions, notice });
     this.all = []; // latest first
     this.shown = PAGE;
-    this.open = []; // the open drifts, which are before all others
-    this.cards = new Map();
-    this.list = el("ol.drifts");
-    this.none = el("p.soft", null, "None yet.");
-    this.more = el("button", { type: "button", hidden: true, onclick: () => this.older() }, "Show earlier ones");
-    this.node = section("Drifts and recoveries", this.none, this.list, el("p", null, this.more));
+    this.open = []; // the open drifts of the monitor, {segment, at}
+    this.unfolded = new Set();
+    this.node = el("section");
+    this.render();
   }
 
   async refresh() {
     const { shown } = this;
     const fresh = await api.findings(this.of.monitor, shown, { segment: this.of.values });
     if (shown !== this.shown) return; // older ones were requested meanwhile
-    this.more.hidden = fresh.length < shown || shown === MOST;
-    this.all = fresh;
+    this.complete = fresh.length < shown || shown === MOST;
+    this.first ??= fresh[0]?.id;
+    const ids = new Set(fresh.map(({ id }) => id));
+    this.all = [...fresh, ...this.all.filter(({ id }) => !ids.has(id))];
     this.render();
   }
 
@@ -38,58 +38,41 @@ export class Findings {
     this.shown = Math.min(this.shown + PAGE, MOST);
     try {
       await this.refresh();
-      this.cards.get(this.all[before]?.id)?.node.querySelector("summary").focus();
+      this.node.querySelectorAll(".drift summary")[before]?.focus();
     } catch (error) {
       this.notice(`Earlier ones could not be loaded: ${error.message}`, true);
     }
   }
 
-  // The open drifts of the monitor, {segment, at}.
-  stand(open) {
-    const keys = (open ?? []).map(({ segment, at }) => JSON.stringify([segment, at]));
-    if (keys.join() === this.open.join()) return;
-    this.open = keys;
-    this.render();
-  }
-
   render() {
-    this.none.hidden = this.all.length > 0;
-    const old = this.all.findIndex((one) => this.cards.has(one.id));
-    this.all.forEach((one, place) => {
-      let card = this.cards.get(one.id);
-      if (!card) this.cards.set(one.id, (card = this.card(one)));
-      if (place < old) card.node.classList.add("fresh");
-      card.update(one, one.kind === "drift" && this.open.includes(JSON.stringify([one.segment, one.at])));
-      if (this.list.children[place] !== card.node) this.list.insertBefore(card.node, this.list.children[place] ?? null);
-    });
+    const old = this.all.findIndex(({ id }) => id === this.first); // those before it came while the page was open
+    const open = new Set(this.open.map(({ segment: of, at }) => JSON.stringify([of, at])));
+    const cards = this.all.map((one, place) => this.card(one, place < old, one.kind === "drift" && open.has(JSON.stringify([one.segment, one.at]))));
+    follow(this.node, section("Drifts and recoveries", cards.length ? el("ol.drifts", null, cards) : el("p.soft", null, "None yet."),
+      el("p", null, this.complete === false && el("button", { type: "button", onclick: () => this.older() }, "Show earlier ones"))));
   }
 
-  card(one) {
-    const tag = el("span.tag", { hidden: true }, "Open");
-    const note = el("p.soft");
+  card(one, fresh, open) {
     const found = seconds(one.time);
-    const body = el("div.body");
-    const details = el("details", { ontoggle: () => { if (details.open && !body.firstChild) this.fill(body, one, note); } },
+    const unfold = ({ target }) => {
+      if (!target.open || this.unfolded.has(one.id)) return;
+      this.unfolded.add(one.id);
+      this.render();
+    };
+    return el(`li.drift.${one.kind}${fresh ? ".fresh" : ""}`, { "data-id": one.id }, el("details", { ontoggle: unfold },
       el("summary", null, mark(SHAPES[one.kind] ?? "stable"), el("b", null, KINDS[one.kind] ?? printable(one.kind)), " ",
         el("span.soft.num", null, found === null ? `event ${whole(one.at)}` : clock(found)), " ",
-        one.segment && el("span.name", null, segment(one.segment), " "), el("span.what", null, moves(one)), " ", tag),
-      body);
-    const update = (fresh, open) => {
-      tag.hidden = !open;
-      note.textContent = fresh.acknowledged ? acknowledged(fresh) : "";
-    };
-    return { node: el(`li.drift.${one.kind}`, { "data-id": one.id }, details), update };
+        one.segment && el("span.name", null, segment(one.segment), " "), el("span.what", null, moves(one)), " ", open && el("span.tag", null, "Open")),
+      this.unfolded.has(one.id) && this.body(one)));
   }
 
-  fill(body, one, note) {
-    const tools = el("div.buttons", null,
-      el("button", { type: "button", onclick: () => this.show(one) }, "Show in the charts"),
-      one.kind === "drift" && [
-        el("button", { type: "button", onclick: () => this.actions.ids(one) }, "Download training IDs"),
-        el("button", { type: "button", onclick: () => this.actions.see(one) }, "Acknowledge"),
-      ]);
-    replace(body, one.changes?.length ? el("ul.moves", null, one.changes.map((change) => this.move(change, one))) : el("p", null, moves(one)),
-      el("div.facts", null, this.facts(one), this.matrices(one)), note, tools);
+  body(one) {
+    const button = (text, onclick) => el("button", { type: "button", onclick }, text);
+    return el("div.body", null,
+      one.changes?.length ? el("ul.moves", null, one.changes.map((change) => this.move(change, one))) : el("p", null, moves(one)),
+      el("div.facts", null, this.facts(one), this.matrices(one)), one.acknowledged && el("p.soft", null, acknowledged(one)),
+      el("div.buttons", null, button("Show in the charts", () => this.show(one)), one.kind === "drift" && [
+        button("Download training IDs", () => this.actions.ids(one)), button("Acknowledge", () => this.actions.see(one))]));
   }
 
   move(change, finding) {

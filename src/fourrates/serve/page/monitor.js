@@ -3,8 +3,8 @@
 import { Actions } from "./actions.js";
 import * as api from "./api.js";
 import { Charts, columnsOf } from "./charts.js";
-import { el, mark, replace, say, shortened } from "./dom.js";
-import { Arrivals, Classes, Settings } from "./facts.js";
+import { el, follow, mark, shortened } from "./dom.js";
+import { arrivals, classes, settings } from "./facts.js";
 import { Findings } from "./findings.js";
 import { Segments } from "./segments.js";
 import { address, ago, clock, delay, isRecall, isYoung, known, sameSegment, seconds, segment, several, story, verdict, whole } from "./words.js";
@@ -19,26 +19,20 @@ export class MonitorView {
     this.values = values;
     this.segment = null; // as {column: value}, when it is known
     this.one = null;
-    this.state = el("em", null, "Loading…");
-    this.rest = el("span");
-    this.lead = el("p.lead");
-    this.facts = el("span.num");
-    this.where = el("span");
+    this.state = "Loading…"; // until the monitor is known
+    this.hint = null;
+    this.rejected = null; // rows, when somebody wants to see them
+    this.notice = notice;
     this.actions = new Actions(this, notice);
-    this.actions.node.hidden = true;
-    this.header = el("header", { "aria-busy": true },
-      el("p.kicker", null, el("a", { href: "#/" }, "All monitors"), " / ", values ? el("a", { href: address(name) }, shortened(name)) : el("span.name", null, shortened(name)), this.where, this.facts),
-      el("h1", null, this.state, this.rest), this.lead, this.actions.node);
     this.charts = new Charts(() => this.redraw());
     this.findings = new Findings(this, { labels: () => this.one?.labels, show: (finding) => this.charts.zoomTo(finding), actions: this.actions, notice });
     this.segments = values ? null : new Segments(name);
-    this.classes = new Classes();
-    this.arrivals = new Arrivals(name, notice);
-    this.settings = new Settings();
-    const rest = values ? [] : [this.classes.node, this.arrivals.node, this.settings.node];
+    this.header = el("header");
+    this.about = el("div");
     this.skeleton = el("main.skeleton", { "aria-hidden": true }, el("i"), el("i"), el("i"));
-    this.main = el("main", { hidden: true }, this.charts.node, this.segments?.node, this.findings.node, rest);
+    this.main = el("main", { hidden: true }, [this.charts, this.segments, this.findings].map((part) => part?.node), this.about);
     this.node = el("div", null, this.header, this.skeleton, this.main);
+    this.render();
   }
 
   close() {
@@ -56,28 +50,31 @@ export class MonitorView {
       this.one = one;
       this.ofThis = ofThis;
       if (this.values) this.narrow(row);
-      this.main.hidden = this.actions.node.hidden = false;
+      this.main.hidden = false;
       this.skeleton.hidden = true;
-      this.header.ariaBusy = "false";
+      this.findings.open = one.open;
+      this.findings.render();
       this.render();
       const own = [...this.ofThis, ...this.findings.all].filter(({ kind, segment: of }) => ["drift", "recovery"].includes(kind) && sameSegment(of, this.segment));
       const marks = [...new Map(own.map((found) => [found.id, found])).values()];
       this.charts.show({ one, marks, ...(range === this.charts.range && { series: columnsOf(series) }) });
-      if (this.asks && !this.actions.acknowledge.hidden) this.actions.acknowledge.click();
+      if (this.asks) this.header.querySelector("[data-id=Acknowledge]")?.click();
       this.asks = false;
       await this.overlay();
     } catch (error) {
       if (this.closed || error.status !== 404) throw error;
-      this.header.className = "waiting";
-      this.header.ariaBusy = "false";
-      say(this.state, error.code === "no_segment" ? "No segment with these values" : "No monitor with this name");
-      say(this.rest, "");
-      replace(this.lead, "See ", el("a", { href: this.values ? address(this.monitor) : "#/" }, this.values ? "the monitor" : "all monitors"), ".");
-      this.main.hidden = this.skeleton.hidden = this.actions.node.hidden = true;
+      this.one = null;
+      this.state = error.code === "no_segment" ? "No segment with these values" : "No monitor with this name";
+      this.hint = ["See ", el("a", { href: this.values ? address(this.monitor) : "#/" }, this.values ? "the monitor" : "all monitors"), "."];
+      this.main.hidden = this.skeleton.hidden = true;
+      this.render();
     }
   }
 
-  unreachable() { if (!this.one) say(this.state, "The server does not answer."); }
+  unreachable() {
+    if (!this.hint) this.state = "The server does not answer.";
+    this.render();
+  }
 
   series() { return this.values ? api.segmentSeries(this.monitor, this.values) : api.series(this.monitor, POINTS, this.charts.range); }
 
@@ -117,17 +114,24 @@ export class MonitorView {
 
   render() {
     const { one } = this;
-    if (!one?.status || this.main.hidden) return;
-    const shown = { segment: null, ...one };
-    const [state, rest] = verdict(shown);
-    this.header.className = one.status;
-    if (this.segment) say(this.where, ` / ${segment(this.segment)}`);
-    if (this.state.textContent !== state) replace(this.state, mark(isYoung(one) ? "waiting" : one.status), state);
-    say(this.rest, rest && `: ${rest}`);
+    follow(this.header, one ? this.summary({ segment: null, ...one }) : this.head("waiting", this.state, "", this.hint));
+    if (one && !this.values) follow(this.about, el("div", null, classes(one), arrivals(one, this.rejected, () => this.list()), settings(one)));
+  }
+
+  head(status, state, rest, lead, facts = "", actions = null) {
+    const name = shortened(this.monitor);
+    return el(`header.${status}`, { "aria-busy": String(!this.one && !this.hint) },
+      el("p.kicker", null, el("a", { href: "#/" }, "All monitors"), " / ", this.values ? el("a", { href: address(this.monitor) }, name) : el("span.name", null, name),
+        el("span", null, this.segment && ` / ${segment(this.segment)}`), el("span.num", null, facts)),
+      el("h1", null, el("em", null, state), el("span", null, rest && `: ${rest}`)), el("p.lead", null, lead), actions);
+  }
+
+  summary(one) {
+    const [state, rest] = verdict(one);
     document.title = `${state}: ${shortened(this.monitor, 40)}`;
-    const lead = story(shown).join(" · ");
-    say(this.lead, lead && lead[0].toUpperCase() + lead.slice(1));
+    const lead = story(one).join(" · ");
     const last = seconds(one.last_event);
+    const deployed = one.deployments?.length > 1 && one.deployments.at(-1);
     const facts = [
       several(one.events, "event"),
       !this.values && `${whole(one.events_last_hour)} in the last hour`,
@@ -135,16 +139,21 @@ export class MonitorView {
       one.waiting && !this.values && `${several(one.waiting, "prediction")} awaiting labels`,
       known(one.label_delay) && `labels take ${delay(one.label_delay)}`,
       one.label_warning,
+      deployed && `version ${shortened(deployed.version, 40)} deployed ${clock(seconds(deployed.time))}`,
     ];
-    const deployed = one.deployments?.length > 1 && one.deployments.at(-1);
-    if (deployed) facts.push(`version ${shortened(deployed.version, 40)} deployed ${clock(seconds(deployed.time))}`);
-    say(this.facts, ` · ${facts.filter(Boolean).join(" · ")}`);
-    this.findings.stand(one.open);
-    const drift = this.values || one.worst?.segment ? this.findings.all.find((found) => found.kind === "drift" && one.open?.some((open) => open.at === found.at && sameSegment(open.segment, found.segment) && sameSegment(open.segment, one.worst?.segment))) : one.drift;
-    this.actions.show(one, drift);
-    if (this.values) return;
-    this.classes.show(one);
-    this.arrivals.show(one);
-    this.settings.show(one);
+    const about = ({ segment: of, at }) => one.open?.some((open) => open.at === at && sameSegment(open.segment, of) && sameSegment(of, one.worst?.segment));
+    const drift = this.values || one.worst?.segment ? this.findings.all.find((found) => found.kind === "drift" && about(found)) : one.drift;
+    return this.head(one.status, [mark(isYoung(one) ? "waiting" : one.status), state], rest, lead && lead[0].toUpperCase() + lead.slice(1),
+      ` · ${facts.filter(Boolean).join(" · ")}`, this.actions.buttons(one, drift));
+  }
+
+  // The rejected rows.
+  async list() {
+    try {
+      this.rejected = (await api.rejected(this.monitor)).rejected;
+      this.render();
+    } catch (error) {
+      this.notice(`The rows could not be loaded: ${error.message}`, true);
+    }
   }
 }

@@ -1,7 +1,7 @@
 // The segments of a monitor, a page at a time, those with an open or recently closed drift first, then by alarm level.
 
 import * as api from "./api.js";
-import { el, mark, meter, replace, say, section } from "./dom.js";
+import { el, follow, mark, meter, section } from "./dom.js";
 import { STATES, address, byOrder, clock, interval, isRecall, needs, percent, rate, seconds, segment, short, whole } from "./words.js";
 
 const PAGE = 20;
@@ -14,15 +14,7 @@ export class Segments {
     this.total = 0;
     this.pinned = []; // the segments to draw over the large chart
     this.asked = 0; // questions so far; only the answer to the latest is shown
-    this.head = el("tr");
-    this.body = el("tbody");
-    this.place = el("span.num", { role: "status" });
-    this.back = el("button", { type: "button", onclick: () => this.go(-PAGE) }, "Previous");
-    this.next = el("button", { type: "button", onclick: () => this.go(PAGE) }, "Next");
-    this.pager = el("div.tools", null, this.back, this.next, this.place);
-    this.table = el("div.scroll", { tabindex: 0, role: "region", "aria-label": "Segments" }, el("table.segments", null, el("thead", null, this.head), this.body));
-    this.node = section("Segments", el("p.soft", null, "Each is watched on its own, all under one false-alarm budget. Significant: also after correcting for their number."), this.table, this.pager);
-    this.node.hidden = true;
+    this.node = el("section", { hidden: true });
   }
 
   async go(step) {
@@ -38,21 +30,26 @@ export class Segments {
     if (offset === 0) this.pinned = segments.filter((one) => one.pinned).map((one) => one.segment);
     this.total = total;
     this.node.hidden = total === 0;
-    if (!total) return;
+    if (total) follow(this.node, this.drawn(segments));
+  }
+
+  drawn(segments) {
+    const { offset, total } = this;
     const drop = ({ now, normal, enough }) => (now?.n >= enough && normal?.n ? normal.value - now.value : 0);
     const fall = (name) => Math.max(0, ...segments.filter((one) => one.pinned).map((one) => drop(one.rates[name]))); // of many classes, those that fell
     const rates = [...new Set(segments.flatMap((one) => Object.keys(one.rates ?? {})))].filter(isRecall).sort((a, b) => byOrder(a, b) || fall(b) - fall(a)).slice(0, SHOWN);
-    replace(this.head, ["Segment", "State", ...rates.map(short), "Alarm level", "Events"].map((name) => el("th", { scope: "col" }, name)));
-    replace(this.body, segments.map((one) => this.row(one, rates)));
-    say(this.place, `${whole(offset + 1)} to ${whole(offset + segments.length)} of ${whole(total)}`);
-    this.back.disabled = offset === 0;
-    this.next.disabled = offset + segments.length >= total;
-    this.pager.hidden = total <= PAGE;
+    const go = (text, step, last) => el("button", { type: "button", disabled: last, onclick: () => this.go(step) }, text);
+    const head = el("tr", null, ["Segment", "State", ...rates.map(short), "Alarm level", "Events"].map((name) => el("th", { scope: "col" }, name)));
+    const table = el("table.segments", null, el("thead", null, head), el("tbody", null, segments.map((one) => this.row(one, rates))));
+    return section("Segments", el("p.soft", null, "Each is watched on its own, all under one false-alarm budget. Significant: also after correcting for their number."),
+      el("div.scroll", { tabindex: 0, role: "region", "aria-label": "Segments" }, table),
+      el("div.tools", { hidden: total <= PAGE }, go("Previous", -PAGE, offset === 0), go("Next", PAGE, offset + segments.length >= total),
+        el("span.num", { role: "status" }, `${whole(offset + 1)} to ${whole(offset + segments.length)} of ${whole(total)}`)));
   }
 
   row(one, rates) {
     const silenced = seconds(one.silenced_until) > Date.now() / 1000;
-    return el(`tr.${one.status}`, null,
+    return el(`tr.${one.status}`, { "data-id": JSON.stringify(one.segment) },
       el("th", { scope: "row" }, el("a.name", { href: address(this.monitor, one.segment) }, segment(one.segment))),
       el("td", null, mark(one.status), STATES[one.status] ?? one.status, one.pinned && one.status !== "drifted" && el("span.soft", null, ", lately drifted"), one.discovery && el("span.tag", null, "Significant"), silenced && el("span.soft", null, ` silenced until ${clock(seconds(one.silenced_until))}`)),
       rates.map((name) => el("td", null, one.rates?.[name] ? rateNow(name, one.rates[name], one.status === "drifted") : "–")),
