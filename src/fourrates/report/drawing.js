@@ -66,17 +66,18 @@ const drawing = (() => {
     });
   }
 
-  // Times along an axis: days if they are a day or more apart, else the clock and, if it changes, the day.
+  // Times along an axis: days if they are a day or more apart, else the clock and, if it changes, the day. A page in UTC may be
+  // read on any day and has room, so there the first has its day, too.
   function timeText(utc) {
     return (u, splits, place, space, step) => {
-      let day = "";
+      let day = null;
       return splits.map((seconds) => {
         const ahead = utc ? 0 : 60 * new Date(seconds * 1000).getTimezoneOffset();
         const text = new Date((seconds - ahead) * 1000).toISOString();
         const [date, clock] = [text.slice(0, 10), text.slice(11, step < 60 ? 19 : 16)];
-        const same = date === day;
+        const fresh = date !== day && (utc || day !== null);
         day = date;
-        return step >= 86400 ? date : same ? clock : `${date.slice(5)} ${clock}`;
+        return step >= 86400 ? date : !fresh ? clock : utc ? `${date.slice(5)} ${clock}` : date.slice(5);
       });
     };
   }
@@ -141,7 +142,7 @@ const drawing = (() => {
         bands,
         scales: { x: { time: timed, range: (u, min, max) => [min, max] }, ...scales },
         axes: [
-          { ...line, size: 26, space: 90, values: timed ? timeText(this.utc) : wholeText, ...x },
+          { ...line, size: 26, space: this.utc ? 90 : 70, values: timed ? timeText(this.utc) : wholeText, ...x },
           { ...line, size: 46, space: 34, gap: 3, values: rateText, ...y },
           ...more.map((axis) => ({ ...line, ...axis })),
         ],
