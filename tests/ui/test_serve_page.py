@@ -519,6 +519,7 @@ def test_a_test_alert_arrives_and_the_page_says_so(server, seen, receiver):
     assert len(receiver.requests) == 1
 
 
+TOKEN = "dialog[open] [type=password]"
 ARRIVED = "The test alert arrived at 1 channel."
 
 
@@ -536,14 +537,14 @@ def test_a_token_is_asked_for_kept_for_the_tab_and_never_put_in_an_address(tmp_p
         server.send("fraud", *sound(100))
         browser.get(server.service.address + "/#/monitor/fraud")
         browser.get_log("browser")
-        until(browser, "return document.querySelector('#ask').open")
-        field = browser.find_element(By.ID, "token")
+        until(browser, f"return document.querySelector('{TOKEN}')")
+        field = browser.find_element(By.CSS_SELECTOR, TOKEN)
         field.send_keys("frt_nonsense", Keys.ENTER)
-        until(browser, "return document.querySelector('#ask').textContent.includes('did not accept')")
-        browser.find_element(By.ID, "token").send_keys(reading, Keys.ENTER)
+        until(browser, "return document.querySelector('dialog[open]')?.textContent.includes('did not accept')")
+        browser.find_element(By.CSS_SELECTOR, TOKEN).send_keys(reading, Keys.ENTER)
         until(browser, "return document.querySelector('h1 em').textContent === 'Too early to say'")
         until(browser, "return document.querySelector('.connection').textContent === 'Live'")
-        assert not browser.execute_script("return document.querySelector('#ask').open")
+        assert not browser.find_elements(By.CSS_SELECTOR, "dialog")
         asked = browser.execute_script("return performance.getEntriesByType('resource').map((e) => e.name).join()")
         assert "api/stream" in asked
         assert reading not in asked + browser.current_url
@@ -553,7 +554,7 @@ def test_a_token_is_asked_for_kept_for_the_tab_and_never_put_in_an_address(tmp_p
         browser.refresh()
         until(browser, "return document.querySelector('h1 em').textContent === 'Too early to say'")
         press(browser, "Forget the token")
-        until(browser, "return document.querySelector('#ask').open")
+        until(browser, f"return document.querySelector('{TOKEN}')")
     finally:
         browser.execute_script("sessionStorage.clear()")
         browser.get("about:blank")

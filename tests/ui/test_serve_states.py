@@ -246,7 +246,7 @@ def test_a_day_is_looked_at_by_the_hour_with_volume_label_delay_and_cost(states,
     until(browser, "const times = fourrates.view().charts.series.time; return times.at(-1) - times[0] <= 6 * 3600")
     first, last = browser.execute_script(ends)
     assert last - first > 3 * 3_600
-    delays = browser.execute_script("return fourrates.view().charts.series.delay.filter((one) => one !== null)")
+    delays = browser.execute_script("return fourrates.view().charts.series.label_delay.filter((one) => one !== null)")
     assert len(delays) > 5
     assert max(delays) > 60, "labels come two batches late, hours by this clock"
     assert "label delay" in text(browser, ".strip")

@@ -113,7 +113,7 @@ class Series:
         if share_of < k:
             mix = _gained(rows[:, HEAD + k + share_of], since) / np.maximum(_gained(rows[:, 0], since), 1)
         return {
-            "time": rows[first:, 1].round(3).tolist(),
+            "time": _rising(rows[first:, 1]),
             "event": rows[first:, 0].astype(np.int64).tolist(),
             "rates": rates,
             "evidence": [finite(value) for value in rows[first:, 2].tolist()],
@@ -180,7 +180,7 @@ class SegmentSeries:
         table = np.array([counts for _, counts in moments], np.int64).reshape(-1, 2, self.classes)
         shares = [_shares(table[:, 0, code], table[:, 1, code], POOLED_OF_SEGMENT) for code in range(self.classes)]
         return {
-            "time": [round(time, 3) for time, _ in moments],
+            "time": _rising([time for time, _ in moments]),
             "rates": {name: rate_columns(own) for name, own in zip(names, shares, strict=False)},
         }
 
@@ -200,6 +200,12 @@ def most_crowded(times: list[float]) -> int:
     moments = np.array(times)
     ages = np.maximum(moments[-1] - moments[1:-1], 1.0)
     return 1 + int(((moments[2:] - moments[:-2]) / np.sqrt(ages)).argmin())
+
+
+def _rising(times: npt.ArrayLike) -> list[float]:
+    """Times for an axis; a clock may have been set back."""
+    rising: list[float] = np.maximum.accumulate(np.asarray(times, float)).round(3).tolist()
+    return rising
 
 
 def _spread(size: int, most: int) -> npt.NDArray[np.int64]:

@@ -1,28 +1,11 @@
 // The actions on a monitor or a segment, each a button, most with a short dialog.
 
 import * as api from "./api.js";
-import { el, printable } from "./dom.js";
+import { ask, el, printable } from "./dom.js";
 import { clock, culprit, sameSegment, seconds, segment, several } from "./words.js";
 
 const LENGTHS = [["1 hour", 1], ["8 hours", 8], ["1 day", 24], ["1 week", 168]];
 const WHO = "fourrates-who"; // whoever acknowledges gives the name once
-
-// Ask for some fields in a dialog; null if it was cancelled.
-function ask(title, text, fields, confirm) {
-  const inputs = fields.map(({ label, node }, i) => { node.id = `field-${i}`; return [el("label", { for: node.id }, label), node]; });
-  const dialog = el("dialog", { "aria-labelledby": "dialog-title" }, el("form", { method: "dialog" },
-    el("h2", { id: "dialog-title" }, title), el("p", null, text), inputs,
-    el("p.buttons", null, el("button", { value: "", formnovalidate: true }, "Cancel"), el("button.main", { value: "yes" }, confirm))));
-  document.body.append(dialog);
-  dialog.querySelector("form").addEventListener("keydown", (event) => { // Enter means yes, not the first button
-    if (event.key === "Enter" && event.target.matches("input, select")) { event.preventDefault(); dialog.querySelector(".main").click(); }
-  });
-  dialog.showModal();
-  return new Promise((resolve) => dialog.addEventListener("close", () => {
-    dialog.remove();
-    resolve(dialog.returnValue === "yes" ? fields.map(({ node }) => node.value.trim()) : null);
-  }));
-}
 
 const who = () => ({ label: "Who", node: el("input", { autocomplete: "name", value: localStorage.getItem(WHO) ?? "" }) });
 const why = (hint) => ({ label: "Why (optional)", node: el("input", { placeholder: hint, maxlength: 2000 }) });

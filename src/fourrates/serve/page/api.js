@@ -2,6 +2,8 @@
 //
 // A token may only travel in a header, which an EventSource cannot send, so the stream is read with fetch.
 
+import { ask, el } from "./dom.js";
+
 const KEPT = "fourrates-token";
 
 export class Refused extends Error {
@@ -17,27 +19,19 @@ let asking = null;
 export const hasToken = () => sessionStorage.getItem(KEPT) !== null;
 export const forgetToken = () => sessionStorage.removeItem(KEPT);
 
-// One dialog, however many requests were turned away at once.
+// One dialog, however many requests were turned away at once; without a token there is nothing to see.
 function askForToken(refused) {
-  if (asking) return asking;
-  const dialog = document.getElementById("ask");
-  const field = document.getElementById("token");
-  if (refused) document.getElementById("ask-why").textContent = "The server did not accept that token. It may have been revoked, or a character is missing.";
-  field.value = "";
-  asking = new Promise((resolve) => {
-    const close = () => {
-      const given = field.value.trim();
-      if (!given) { dialog.showModal(); return; }
-      dialog.removeEventListener("close", close);
-      sessionStorage.setItem(KEPT, given);
-      field.value = "";
-      asking = null;
-      resolve();
-    };
-    dialog.addEventListener("close", close);
-    dialog.showModal();
-  });
-  return asking;
+  const why = refused ? "The server did not accept that token. It may have been revoked, or a character is missing. "
+    : ["Create one with ", el("code", null, "fourrates token create NAME --scope read"), ", or ask whoever runs the server. "];
+  const field = () => ({ label: "Token", node: el("input", { type: "password", autocomplete: "off", spellcheck: "false", required: true }) });
+  const given = () => ask("This server needs a token", [why, "It is kept until this tab is closed, and sent to this server only."], [field()], "Continue", null);
+  const keep = (answer) => {
+    if (!answer?.[0]) return given().then(keep);
+    sessionStorage.setItem(KEPT, answer[0]);
+    asking = null;
+    return null;
+  };
+  return (asking ??= given().then(keep));
 }
 
 async function send(path, options = {}) {

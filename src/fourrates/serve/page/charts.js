@@ -16,13 +16,6 @@ const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3]];
 const { css } = drawing; // shared with the report
 const quantile = (list, share) => [...list].sort((a, b) => a - b)[Math.round(share * (list.length - 1))];
 
-// The points of a monitor or a segment, column by column, in their order.
-export function columnsOf({ time, event = null, evidence = null, label_delay: late = null, rates }) {
-  const ordered = [];
-  for (const moment of time) ordered.push(Math.max(moment, ordered.at(-1) ?? moment));
-  return { time: ordered, event, evidence, delay: late, rates };
-}
-
 // The value of one column at the values of another, on straight lines between the points.
 function valueAt(xs, ys, x) {
   const high = xs.findIndex((one) => one > x);
@@ -72,7 +65,7 @@ export class Charts extends drawing.Charts {
       button.hidden = Number(button.dataset.range) > this.life;
       button.ariaPressed = String(button.dataset.range === String(this.range));
     }
-    this.axes.hidden = event === null;
+    this.axes.hidden = !event;
     if (life < SHORT && event && !this.built) this.axis = this.chooser.value = "event"; // a batch, all at one moment
     this.draw();
   }
@@ -253,10 +246,10 @@ export class Charts extends drawing.Charts {
       const at = this.timed() ? edges.map((x) => valueAt(time, event, x)) : edges;
       const middles = edges.slice(1).map((x, i) => (x + edges[i]) / 2);
       const xs = this.xs();
-      const delays = middles.map((x) => { const i = xs.findIndex((one) => one >= x); return i < 0 ? null : this.series.delay[i]; });
+      const delays = middles.map((x) => { const i = xs.findIndex((one) => one >= x); return i < 0 ? null : this.series.label_delay[i]; });
       return [middles, middles.map((_, i) => (at[i + 1] ?? 0) - (at[i] ?? 0)), delays];
     };
-    const late = this.series.delay.some(known);
+    const late = this.series.label_delay.some(known);
     const unit = () => { const [min, max] = this.sight ?? this.ends(); return this.timed() ? `in ${span((max - min) / BARS)}` : ""; };
     const numbers = (write) => (u, splits) => splits.map((x) => (Number.isInteger(x) ? write(x) : ""));
     this.chart(this.strip, STRIP, {

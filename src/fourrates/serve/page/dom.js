@@ -72,6 +72,23 @@ export function section(title, ...children) {
   return el("section", { "aria-labelledby": id }, el("h2", { id }, title), ...children);
 }
 
+// Ask for some fields in a dialog; null if it was cancelled.
+export function ask(title, text, fields, confirm, cancel = "Cancel") {
+  const inputs = fields.map(({ label, node }, i) => { node.id = `field-${i}`; return [el("label", { for: node.id }, label), node]; });
+  const dialog = el("dialog", { "aria-labelledby": "dialog-title" }, el("form", { method: "dialog" },
+    el("h2", { id: "dialog-title" }, title), el("p", null, text), inputs,
+    el("p.buttons", null, cancel && el("button", { value: "", formnovalidate: true }, cancel), el("button.main", { value: "yes" }, confirm))));
+  document.body.append(dialog);
+  dialog.querySelector("form").addEventListener("keydown", (event) => { // Enter means yes, not the first button
+    if (event.key === "Enter" && event.target.matches("input, select")) { event.preventDefault(); dialog.querySelector(".main").click(); }
+  });
+  dialog.showModal();
+  return new Promise((resolve) => dialog.addEventListener("close", () => {
+    dialog.remove();
+    resolve(dialog.returnValue === "yes" ? fields.map(({ node }) => node.value.trim()) : null);
+  }));
+}
+
 // The state as a shape, readable without colour.
 export const mark = (status) => el(`i.mark.${status}`, { "aria-hidden": true });
 

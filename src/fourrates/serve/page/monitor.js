@@ -2,7 +2,7 @@
 
 import { Actions } from "./actions.js";
 import * as api from "./api.js";
-import { Charts, columnsOf } from "./charts.js";
+import { Charts } from "./charts.js";
 import { el, follow, mark, shortened } from "./dom.js";
 import { arrivals, classes, settings } from "./facts.js";
 import { Findings } from "./findings.js";
@@ -57,7 +57,7 @@ export class MonitorView {
       this.render();
       const own = [...this.ofThis, ...this.findings.all].filter(({ kind, segment: of }) => ["drift", "recovery"].includes(kind) && sameSegment(of, this.segment));
       const marks = [...new Map(own.map((found) => [found.id, found])).values()];
-      this.charts.show({ one, marks, ...(range === this.charts.range && { series: columnsOf(series) }) });
+      this.charts.show({ one, marks, ...(range === this.charts.range && { series }) });
       if (this.asks) this.header.querySelector("[data-id=Acknowledge]")?.click();
       this.asks = false;
       await this.overlay();
@@ -85,7 +85,7 @@ export class MonitorView {
 
   async redraw() {
     const { range } = this.charts;
-    const series = columnsOf(await this.series());
+    const series = await this.series();
     if (!this.closed && range === this.charts.range) this.charts.show({ series });
   }
 
@@ -95,7 +95,7 @@ export class MonitorView {
     const found = await Promise.all(this.values ? [api.series(this.monitor, 240, null)] : pinned.map((parts) => api.segmentSeries(this.monitor, Object.values(parts))));
     if (this.closed) return;
     const of = (i) => (this.values ? { label: "overall", href: address(this.monitor), tone: "--soft" } : { label: segment(pinned[i]), href: address(this.monitor, pinned[i]), tone: i === 0 ? "--drift" : "--other" });
-    this.charts.show({ overlays: found.map((body, i) => ({ ...of(i), series: columnsOf(body) })) });
+    this.charts.show({ overlays: found.map((body, i) => ({ ...of(i), series: body })) });
   }
 
   // A monitor's summary for one of its segments.
