@@ -46,7 +46,9 @@ def test_now_is_the_count_over_the_rows_since_the_alarm_at_every_door_of_the_ser
     assert (overall["segment"], segment["segment"]) == (None, {"country": "FR"})
     for one, chosen in ((overall, country != ""), (segment, country == "FR")):
         drifts = served.http.get("/api/monitors/fraud/drifts").json()["drifts"]
-        latest = max(f["at"] for f in drifts if f["segment"] == one["segment"] and f["kind"] == "drift")
+        own = [f for f in drifts if f["segment"] == one["segment"] and f["kind"] == "drift"]
+        latest = max(f["at"] for f in own)
+        assert (one["id"], one["at"]) in [(f["id"], f["at"]) for f in own]
         n, tpr = share_since(y_true, y_pred, chosen, latest)
         assert one["now"]["tpr"]["now"]["n"] == n
         assert one["now"]["tpr"]["now"]["value"] == pytest.approx(tpr)
@@ -112,3 +114,21 @@ def test_when_a_drift_started_does_not_depend_on_how_the_events_came(start):
     assert abs(np.datetime64(drift["started_time"][:-1]) - np.datetime64(int(times[FALLS]), "s")) < np.timedelta64(
         8, "h"
     )
+
+
+def test_an_open_drift_has_the_id_of_its_finding_also_after_new_settings(start):
+    served = start()
+    served.http.put("/api/monitors/m", json={"by": ["shop"], "arl": 20_000})
+    random = np.random.default_rng(3)
+    for step, tpr in enumerate((0.9, 0.9, 0.3)):
+        if step == 1:
+            assert served.http.patch("/api/monitors/m", json={"arl": 10_000}).status_code == 200
+        truth = random.integers(0, 2, 3_000)
+        right = random.random(3_000) < np.where(truth == 1, tpr, 0.9)
+        body = {"y_true": truth.tolist(), "y_pred": np.where(right, truth, 1 - truth).tolist()}
+        served.http.post("/api/monitors/m/events", json=body | {"by": {"shop": ["a", "b", "b"] * 1_000}})
+    opened = served.http.get("/api/monitors/m").json()["open"]
+    assert {drift["segment"] and drift["segment"]["shop"] for drift in opened} == {None, "a", "b"}
+    for drift in opened:
+        finding = served.http.get(f"/api/monitors/m/drifts/{drift['id']}").json()
+        assert (finding["at"], finding["segment"]) == (drift["at"], drift["segment"])

@@ -59,7 +59,7 @@ class Live:
 
     def summary(self) -> dict[str, Any]:
         return {
-            **views.summary(self.monitor, self.name, time.time()),
+            **views.summary(self.monitor, self.name, self.row.uid, time.time()),
             "drifts": self.drifts,
             "last_finding": self.last_finding,
             "drift": self.drift if None in self.monitor.watch.open_since else None,

@@ -54,7 +54,7 @@ def time_of_event(monitor: Monitor, event: float) -> float | None:
     return float(np.interp(event, points[:, 0], points[:, 1]))
 
 
-def summary(monitor: Monitor, name: str, now: float) -> dict[str, Any]:
+def summary(monitor: Monitor, name: str, uid: str, now: float) -> dict[str, Any]:
     status, since = status_of(monitor)
     counts = monitor.join.counts
     return {
@@ -68,7 +68,7 @@ def summary(monitor: Monitor, name: str, now: float) -> dict[str, Any]:
         "waiting_labels": counts["waiting_labels"],
         "segments": len(monitor.segments),
         "drifted_segments": drifted_segments(monitor),
-        "open": open_json(monitor),
+        "open": open_json(monitor, uid),
         "worst": worst(monitor),
         "label_delay": monitor.label_delay,
         "last_event": iso(monitor.last_time),
@@ -83,13 +83,14 @@ def drifted_segments(monitor: Monitor) -> int:
     return len(monitor.watch.open_since.keys() - {None})
 
 
-def open_json(monitor: Monitor) -> list[dict[str, Any]]:
+def open_json(monitor: Monitor, uid: str) -> list[dict[str, Any]]:
     """The open drifts, overall first, then the worst, each with its current rates."""
     shown = []
     for opened in monitor.watch.now().open[:OPEN]:
         drift = monitor.of_monitor(opened.leading)
         shown.append(
             {
+                "id": finding_id(monitor, uid, drift),
                 "segment": segment_json(monitor, drift.segment),
                 "version": drift.version,
                 "at": drift.at,
@@ -286,11 +287,9 @@ def finding(monitor: Monitor, name: str, uid: str, finding: Finding) -> dict[str
         *([segment_in_words(segment)] if segment else []),
         *([f"version {finding.version}"] * bool(finding.version)),
     ]
-    # The monitor's event number, since those of a segment restart at 0 after a reset.
-    facts = msgspec.json.encode([segment, finding.version]).decode(), row_of(finding)
     return {
         **finding_record(finding, utc=True),
-        "id": stable_id(uid, finding.kind, *facts)[:24],
+        "id": finding_id(monitor, uid, finding),
         "monitor": name,
         "segment": segment,
         "closes": finding.closes,
@@ -299,3 +298,9 @@ def finding(monitor: Monitor, name: str, uid: str, finding: Finding) -> dict[str
         "acknowledged_by": None,
         "note": None,
     }
+
+
+def finding_id(monitor: Monitor, uid: str, finding: Finding) -> str:
+    """The same whenever it is made; by the monitor's event, as those of a segment restart at 0 after a reset."""
+    stream = msgspec.json.encode([segment_json(monitor, finding.segment), finding.version]).decode()
+    return stable_id(uid, finding.kind, stream, row_of(finding))[:24]

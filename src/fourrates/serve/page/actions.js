@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { ask, el, printable } from "./dom.js";
-import { clock, culprit, sameSegment, seconds, segment, several } from "./words.js";
+import { clock, seconds, segment, several } from "./words.js";
 
 const LENGTHS = [["1 hour", 1], ["8 hours", 8], ["1 day", 24], ["1 week", 168]];
 const WHO = "fourrates-who"; // whoever acknowledges gives the name once
@@ -16,15 +16,15 @@ export class Actions {
     Object.assign(this, { view, notice, busy: false });
   }
 
-  buttons({ status, silenced_until: until }, drift) {
-    const open = status === "drifted";
+  // `drift` is the open one that the headline is about, or null; `seen` says whether somebody acknowledged it.
+  buttons({ silenced_until: until }, drift, seen) {
     const silenced = seconds(until) > Date.now() / 1000;
     const button = (text, act, id = text) => el("button", { type: "button", "data-id": id, onclick: () => this.alone(act) }, text);
-    const notes = [open && drift?.acknowledged && acknowledged(drift), silenced && `Alerts silenced until ${clock(seconds(until))}`];
+    const notes = [seen, silenced && `Alerts silenced until ${clock(seconds(until))}`];
     return el("div.buttons", { role: "group", "aria-label": "Actions" },
-      open && !drift?.acknowledged && button("Acknowledge", () => this.onOpen((found) => this.see(found))),
-      open && button("Accept as normal", () => this.onOpen((found) => this.see(found, true))),
-      open && button("Download training IDs", () => this.onOpen((found) => this.ids(found))),
+      drift && !seen && button("Acknowledge", () => this.see(drift)),
+      drift && button("Accept as normal", () => this.see(drift, true)),
+      drift && button("Download training IDs", () => this.ids(drift)),
       silenced ? button("End silence", () => this.endSilence(), "silence") : button("Silence alerts", () => this.silence(), "silence"),
       this.view.segment === null && [button("New reference", () => this.newReference()), button("Send test alert", () => this.testAlert())],
       el("span.soft", null, notes.filter(Boolean).join(" · ")));
@@ -49,16 +49,6 @@ export class Actions {
       this.notice(`${failed}: ${printable(error.message)}`, true);
       return null;
     }
-  }
-
-  // The finding of the open drift that the headline is about.
-  async onOpen(act) {
-    const open = culprit(this.view.one);
-    if (!open) return;
-    const found = await this.act(() => api.findings(this.view.monitor, 100, { segment: open.segment, overall: open.segment === null }), null, "The drift could not be loaded");
-    const drift = found?.find((one) => one.kind === "drift" && one.at === open.at && sameSegment(one.segment, open.segment));
-    if (drift) await act(drift);
-    else if (found) this.notice("This drift is no longer open.", true);
   }
 
   async see(drift, accept = false) {

@@ -16,7 +16,7 @@ export class Findings {
     Object.assign(this, { of, labels, show, actions, notice });
     this.all = []; // latest first
     this.shown = PAGE;
-    this.open = []; // the open drifts of the monitor, {segment, at}
+    this.open = []; // the open drifts of the monitor
     this.unfolded = new Set();
     this.node = el("section");
     this.render();
@@ -46,8 +46,7 @@ export class Findings {
 
   render() {
     const old = this.all.findIndex(({ id }) => id === this.first); // those before it came while the page was open
-    const open = new Set(this.open.map(({ segment: of, at }) => JSON.stringify([of, at])));
-    const cards = this.all.map((one, place) => this.card(one, place < old, one.kind === "drift" && open.has(JSON.stringify([one.segment, one.at]))));
+    const cards = this.all.map((one, place) => this.card(one, place < old, this.open.some(({ id }) => id === one.id)));
     follow(this.node, section("Drifts and recoveries", cards.length ? el("ol.drifts", null, cards) : el("p.soft", null, "None yet."),
       el("p", null, this.complete === false && el("button", { type: "button", onclick: () => this.older() }, "Show earlier ones"))));
   }

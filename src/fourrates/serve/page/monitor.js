@@ -1,13 +1,13 @@
 // One monitor, or one of its segments, with verdict, rates over time, actions, segments, findings, classes and settings.
 
-import { Actions } from "./actions.js";
+import { Actions, acknowledged } from "./actions.js";
 import * as api from "./api.js";
 import { Charts } from "./charts.js";
 import { el, follow, mark, shortened } from "./dom.js";
 import { arrivals, classes, settings } from "./facts.js";
 import { Findings } from "./findings.js";
 import { Segments } from "./segments.js";
-import { address, ago, clock, delay, isRecall, isYoung, known, sameSegment, seconds, segment, several, story, verdict, whole } from "./words.js";
+import { address, ago, clock, culprit, delay, isRecall, isYoung, known, sameSegment, seconds, segment, several, story, verdict, whole } from "./words.js";
 
 const POINTS = 600;
 const OVERLAID = 3; // segments over the large chart
@@ -141,10 +141,10 @@ export class MonitorView {
       one.label_warning,
       deployed && `version ${shortened(deployed.version, 40)} deployed ${clock(seconds(deployed.time))}`,
     ];
-    const about = ({ segment: of, at }) => one.open?.some((open) => open.at === at && sameSegment(open.segment, of) && sameSegment(of, one.worst?.segment));
-    const drift = this.values || one.worst?.segment ? this.findings.all.find((found) => found.kind === "drift" && about(found)) : one.drift;
+    const open = culprit(one);
+    const drift = open && [...this.findings.all, one.drift].find((found) => found?.id === open.id);
     return this.head(one.status, [mark(isYoung(one) ? "waiting" : one.status), state], rest, lead && lead[0].toUpperCase() + lead.slice(1),
-      ` · ${facts.filter(Boolean).join(" · ")}`, this.actions.buttons(one, drift));
+      ` · ${facts.filter(Boolean).join(" · ")}`, this.actions.buttons(one, open, drift?.acknowledged ? acknowledged(drift) : ""));
   }
 
   // The rejected rows.
