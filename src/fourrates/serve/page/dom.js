@@ -14,17 +14,19 @@ export function shortened(value, most = 100) {
 const LISTENERS = ["onclick", "onchange", "oninput", "ontoggle"];
 const present = (children) => children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
 
-// el("p.soft", {title: "..."}, "text", node, [more]); null and false are left out.
+// el("p.soft", {title: "..."}, "text", node, [more]); on* are listeners, null and false are left out.
 export function el(what, attributes, ...children) {
   const [tag, ...classes] = what.split(".");
   const node = document.createElement(tag);
   if (classes.length) node.className = classes.join(" ");
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value === null || value === undefined || value === false) continue;
-    if (LISTENERS.includes(name)) node[name] = value;
+    if (name.startsWith("on")) node[name] = value;
     else node.setAttribute(name, value === true && !name.startsWith("aria") ? "" : String(value));
   }
-  node.append(...present(children));
+  const shown = present(children);
+  node.append(...shown);
+  node.listens = LISTENERS.some((name) => attributes?.[name]) || shown.some((child) => child.listens); // it, or a part of it
   return node;
 }
 
@@ -37,21 +39,21 @@ export function say(node, text) {
 // Makes a node like a fresh one. What stays keeps its focus, selection and animation, a field its text, and details stay
 // open; a node with a data-id stays with it.
 export function follow(node, fresh) {
+  if (!fresh.listens && !node.listens && node.isEqualNode(fresh)) return;
   if (node.nodeType === Node.TEXT_NODE) {
-    if (node.data !== fresh.data) node.data = fresh.data;
+    node.data = fresh.data;
     return;
   }
-  for (const name of LISTENERS) node[name] = fresh[name];
+  for (const name of ["listens", ...LISTENERS]) node[name] = fresh[name];
   for (const { name } of [...node.attributes]) if (name !== "open" && !fresh.hasAttribute(name)) node.removeAttribute(name);
   for (const { name, value } of fresh.attributes) {
     if (name === "style") node.style.cssText = value; // as an attribute the policy of the server would stop it
     else if (node.getAttribute(name) !== value) node.setAttribute(name, value);
   }
-  const old = new Map([...node.children].map((child) => [child.dataset.id, child]));
   let next = node.firstChild; // the first that is not yet in its place
   for (const child of [...fresh.childNodes]) {
     const id = child.dataset?.id;
-    const own = id === undefined ? next : old.get(id);
+    const own = id === next?.dataset?.id || id === undefined ? next : [...node.children].find((other) => other.dataset.id === id);
     if (own?.nodeName !== child.nodeName || own.dataset?.id !== id) node.insertBefore(child, next);
     else {
       if (own === next) next = next.nextSibling;
