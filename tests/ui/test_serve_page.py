@@ -198,6 +198,46 @@ def test_the_charts_grow_with_the_stream(server, seen):
     ] * 5 + [90]
 
 
+def test_what_a_person_is_doing_stays_while_news_arrive(server, seen):
+    for i in range(9):
+        server.put(f"m{i}", reference=None)
+        server.send(f"m{i}", *sound(100))
+    browser = seen(server)
+    until(browser, "return document.querySelectorAll('.monitor').length === 9")
+    shown = "return [...document.querySelectorAll('.monitor:not([hidden]) th')].map((e) => e.textContent).join()"
+    field = browser.find_element(By.CSS_SELECTOR, "[type=search]")
+    field.send_keys("m3")
+    until(browser, shown + " === 'm3'")
+    server.send("m3", *sound(2000, 1))
+    until(browser, "return document.querySelector('.monitor:not([hidden]) b').textContent === 'Stable'")
+    field.send_keys(Keys.BACKSPACE, "4")
+    until(browser, shown + " === 'm4'")
+    browser = seen(server, "m3")
+    server.send("m3", *broken(300))
+    until(browser, "return document.querySelectorAll('.drift').length > 0")
+    summary = browser.find_element(By.CSS_SELECTOR, ".drift:last-child summary")
+    summary.click()
+    until(browser, "return document.querySelector('.drift .moves')")
+    before = len(findings(browser))
+    server.send("m3", *sound(3000, 2))
+    until(browser, "return document.querySelectorAll('.drift').length > arguments[0]", before)
+    assert browser.switch_to.active_element == summary
+    assert browser.find_element(By.CSS_SELECTOR, ".drift:last-child .moves").is_displayed()
+    assert browser.find_elements(By.CSS_SELECTOR, ".drift.fresh") != []
+    assert errors(browser) == []
+
+
+def test_rejected_rows_are_shown(server, seen):
+    server.put("m")
+    ids = [*range(100)]
+    server.service.ask(server.service.monitor("m", "/predictions"), {"id": ids, "y_pred": [0] * 100})
+    labels = {"id": ids, "y_true": [0] * 99 + ["no class"]}
+    server.service.ask(server.service.monitor("m", "/labels?bad=keep"), labels)
+    browser = seen(server, "m")
+    press(browser, "Show rejected rows")
+    assert "no class" in until(browser, "return document.querySelector('.rejected li')?.textContent")
+
+
 # Nothing is lost ----------------------------------------------------------------------------------------------------
 
 
