@@ -77,7 +77,7 @@ class OneLog:
 
 
 def empty_store():
-    return ShardState(OneValue(), OneValue(), OneLog(), OneValue())
+    return ShardState(OneValue(), OneValue(), OneLog())
 
 
 @pytest.fixture(autouse=True)
@@ -242,24 +242,23 @@ def test_a_head_that_does_not_fit_is_refused(about, sections):
             Shard.restore(kept, DETECTOR, 1)
 
 
-def test_events_that_wait_are_those_that_the_head_names_or_are_refused():
+def test_events_that_wait_are_those_that_were_saved_or_are_refused():
     kept = empty_store()
     shard = Shard.restore(kept, DETECTOR, 1)
     shard.pass_watermark(some(100), 50)
     shard.save(kept, wake=51)
     assert Shard.restore(kept, DETECTOR, 1).waiting.equals(shard.waiting)
-    saved, random = kept.waiting.value[0], np.random.default_rng(6)
+    saved, random = kept.head.value[0], np.random.default_rng(6)
+    start = saved.index(shard.head.waiting)
     for _ in range(100):
-        place = int(random.integers(0, len(saved)))
-        kept.waiting.value = (
-            saved[:place] + bytes([saved[place] ^ 1 << int(random.integers(8))]) + saved[place + 1 :],
-        )
-        with pytest.raises(ValueError, match="events that wait are not those of its head"):
+        place = start + int(random.integers(0, len(shard.head.waiting)))
+        kept.head.value = (saved[:place] + bytes([saved[place] ^ 1 << int(random.integers(8))]) + saved[place + 1 :],)
+        with pytest.raises(ValueError, match="damaged: its checksum does not fit"):
             Shard.restore(kept, DETECTOR, 1)
-    kept.waiting.value = None
-    for without in (kept, kept._replace(waiting=None)):
-        with pytest.raises(ValueError, match="events that wait are not those of its head"):
-            Shard.restore(without, DETECTOR, 1)
+    for damaged in (b"x", shard.head.waiting[:-40], shard.head.waiting[:40]):
+        kept.head.value = (shard.head._replace(waiting=damaged).to_bytes(),)
+        with pytest.raises(ValueError, match="the saved events of a shard are damaged"):
+            Shard.restore(kept, DETECTOR, 1)
 
 
 def test_other_columns_of_the_key_are_refused_with_both_named():

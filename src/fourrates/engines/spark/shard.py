@@ -1,8 +1,8 @@
 """One shard of a streaming query, a watch over some keys with the events waiting for the watermark.
 
 Between two micro-batches the state store holds an earlier state of the watch, a log of the events since, and a head
-that names both. Events are much shorter than a watch, so most micro-batches write little; when the log has grown, the
-watch is written again.
+that names both and has the events that wait. Events are much shorter than a watch, so most micro-batches write little;
+when the log has grown, the watch is written again.
 
 Every state has a fingerprint, of the settings and of all events so far, and the log leads from one to the next. Worker
 processes are used again, and cache the watches they had last by their fingerprints. A cached one is brought up to date
@@ -44,16 +44,15 @@ CODEC = "lz4"
 WRITING = pa.ipc.IpcWriteOptions(compression=CODEC, use_threads=False)  # a worker has one core
 READING = pa.ipc.IpcReadOptions(use_threads=False)
 NUMBERS = {"shards": 1, "size": 0, "log": 0, "wake": -1}  # of a head, and the least that each can be
-PRINTS = "fingerprint", "start", "waiting"
+SECTIONS = "fingerprint", "start", "waiting"
 
 
 class ShardState(NamedTuple):
-    """A shard in the state store; without a watermark no events wait."""
+    """A shard in the state store."""
 
     head: ValueState
     watch: ValueState
     log: ListState
-    waiting: ValueState | None = None
 
 
 class Head(NamedTuple):
@@ -64,19 +63,19 @@ class Head(NamedTuple):
     size: int = 0  # bytes of that watch before it was compressed
     log: int = 0  # bytes of the log
     wake: int = -1  # when the watermark passes the next event that waits, in milliseconds; -1 if none waits
-    waiting: bytes = b""  # the fingerprint of the events that wait; empty if none does
+    waiting: bytes = b""  # the events that wait; empty if none does
 
     def to_bytes(self) -> bytes:
         about: dict[str, Any] = {name: getattr(self, name) for name in (*NUMBERS, "by")}
-        return pack("Shard", about, **{name: getattr(self, name) for name in PRINTS})
+        return pack("Shard", about, **{name: getattr(self, name) for name in SECTIONS})
 
     @classmethod
     def from_bytes(cls, saved: bytes) -> Head:
         found = unpack(saved, "Shard")
         try:
             numbers = {name: check_whole(found.about[name], name, least) for name, least in NUMBERS.items()}
-            prints = {name: bytes(found.sections[name]) for name in PRINTS}
-            return cls(by=tuple(map(str, found.about["by"])), **numbers, **prints)  # type: ignore[arg-type]
+            sections = {name: bytes(found.sections[name]) for name in SECTIONS}
+            return cls(by=tuple(map(str, found.about["by"])), **numbers, **sections)  # type: ignore[arg-type]
         except (KeyError, TypeError) as error:
             raise ValueError(f"the saved state of a shard does not fit itself ({error!r})") from None
 
@@ -119,11 +118,12 @@ class Shard:
             raise ValueError(
                 f"the checkpoint is that of {own!r}, not of {detector!r}: begin with a new one, or ask for the same"
             )
-        return cls(watch, head, _read_waiting(head, kept.waiting, watch))
+        return cls(watch, head, _from_bytes(head.waiting, watch) if head.waiting else None)
 
     def save(self, kept: ShardState, wake: int = -1) -> None:
         """Write changes to the state store; `wake` is when the watermark passes the next waiting event."""
-        head = self.head._replace(log=self.head.log + sum(map(len, self._taken)), wake=wake, waiting=b"")
+        waiting = b"" if wake < 0 or self.waiting is None else _to_bytes(self.waiting)
+        head = self.head._replace(log=self.head.log + sum(map(len, self._taken)), wake=wake, waiting=waiting)
         spread = 0.5 + head.fingerprint[0] / 255  # so that shards are not all written in the same micro-batch
         if not head.size or head.log > LOGGED * spread * head.size:
             saved = self.watch.to_bytes()
@@ -133,10 +133,6 @@ class Shard:
             head = head._replace(start=head.fingerprint, size=len(saved), log=0)
         elif self._taken:
             kept.log.appendList([(events,) for events in self._taken])
-        if wake >= 0 and self.waiting is not None and kept.waiting is not None:
-            waiting = _to_bytes(self.waiting)
-            kept.waiting.update((waiting,))
-            head = head._replace(waiting=extended(b"", waiting))
         self._taken, self.head = [], head
         kept.head.update((head.to_bytes(),))
         cache[head.fingerprint] = self.watch, head.size
@@ -270,16 +266,6 @@ def _read_watch(head: Head, saved: tuple[Any, ...] | None) -> Watch:
         return Watch.from_bytes(whole)
     except (pa.ArrowException, OSError, KeyError, ValueError, TypeError, AttributeError) as error:
         raise ValueError(f"the saved state of a shard is damaged ({error})") from None
-
-
-def _read_waiting(head: Head, kept: ValueState | None, watch: Watch) -> pa.Table | None:
-    if not head.waiting:
-        return None
-    found = None if kept is None else kept.get()
-    saved = b"" if found is None else bytes(found[0])
-    if extended(b"", saved) != head.waiting:
-        raise ValueError("the saved state of a shard is damaged (its events that wait are not those of its head)")
-    return _from_bytes(saved, watch)
 
 
 def _classes(watch: Watch) -> int:

@@ -79,7 +79,6 @@ class Watcher(StatefulProcessor):  # type: ignore[misc]
             head=handle.getValueState("head", self._column),
             watch=handle.getValueState("watch", self._column),
             log=handle.getListState("log", self._column),
-            waiting=handle.getValueState("waiting", self._column) if self._waits else None,
         )
 
     def handleInputRows(self, key: Any, rows: Iterator[pandas.DataFrame], timerValues: Any) -> Iterator[Any]:
