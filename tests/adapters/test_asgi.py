@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 import fourrates as fr
 from fourrates.client.asgi import LogPredictions
-from fourrates.serve.app import create_app
+from fourrates.serve.app import Service
 from fourrates.serve.settings import Settings
 
 
@@ -35,7 +35,7 @@ async def predict(request):
 @pytest.fixture
 def bench(tmp_path):
     """Make an application with the middleware; what it is asked by, and what the monitor has then."""
-    service = Served(create_app(Settings(data=tmp_path / "data")))
+    service = Served(Service(Settings(data=tmp_path / "data")))
     client = fr.Client(service.url, folder=tmp_path / "client")
     monitors = httpx.Client(base_url=service.url)
     apps, asking = [], []

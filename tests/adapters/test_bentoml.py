@@ -8,7 +8,7 @@ import bentoml
 import httpx
 from served import Served
 
-from fourrates.serve.app import create_app
+from fourrates.serve.app import Service
 from fourrates.serve.settings import Settings
 
 
@@ -26,7 +26,7 @@ def test_what_a_service_logs_as_prediction_and_target_reaches_the_monitor(tmp_pa
                 monitor.log_batch(found, "fraud", "prediction", "categorical")
             return found
 
-    with Served(create_app(Settings(data=tmp_path / "data"))) as service:
+    with Served(Service(Settings(data=tmp_path / "data"))) as service:
         options["url"] = service.url
         http = httpx.Client(base_url=service.url)
         http.put("/api/monitors/fraud", json={"by": ["country"]})

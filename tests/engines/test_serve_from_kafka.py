@@ -200,13 +200,13 @@ def test_predictions_and_labels_of_two_topics_meet_by_their_ids(broker, topic, t
 def test_messages_with_more_segments_than_there_may_be_are_set_aside_one_by_one(broker, topic, tmp_path):
     from served import Served
 
-    from fourrates.serve.app import create_app
+    from fourrates.serve.app import Service
     from fourrates.serve.settings import Settings
 
     good = events(20)
     rest = [{**one, "country": f"X{i}"} for i, one in enumerate(events(5, seed=1))]
     produce(broker, topic, [*good[:10], *rest, *good[10:]])
-    app = create_app(Settings(data=tmp_path / "data", max_segments=3, topics=(url(broker, topic),)))
+    app = Service(Settings(data=tmp_path / "data", max_segments=3, topics=(url(broker, topic),)))
     with Served(app) as served:
         put(served)
         end = time.monotonic() + PATIENCE

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("starlette")
 from served import Served
 
-from fourrates.serve.app import create_app
+from fourrates.serve.app import Service
 from fourrates.serve.limits import uvicorn_options
 from fourrates.serve.settings import Settings
 
@@ -24,7 +24,7 @@ def start(tmp_path):
 
     def begin(**settings):
         chosen = Settings(data=tmp_path / "data", **settings)
-        app = create_app(chosen)
+        app = Service(chosen)
         served = Served(app, **uvicorn_options(chosen.max_body))
         served.app, served.data = app, chosen.data
         served.http = httpx.Client(base_url=served.url, timeout=30)

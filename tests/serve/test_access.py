@@ -10,10 +10,7 @@ import httpx
 import pytest
 
 pytest.importorskip("starlette")
-from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse
-from starlette.routing import Route
 
 from fourrates.cli.app import run
 from fourrates.serve import tokens as tokens_module
@@ -22,16 +19,18 @@ from fourrates.serve.errors import ApiError
 from fourrates.serve.settings import Settings
 from fourrates.serve.tokens import SCOPES, Tokens
 
-METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
-
-
-async def done(request):
-    return PlainTextResponse("done")
-
 
 def client(tokens, **options):
-    routes = [Route("/{path:path}", done, methods=METHODS)]
-    app = Starlette(routes=routes, middleware=[Middleware(Access, tokens, **options)])
+    access = Access(tokens, **options)
+
+    async def app(scope, receive, send):
+        try:
+            access.check(scope)
+            answer = PlainTextResponse("done")
+        except ApiError as error:
+            answer = error.response()
+        await answer(scope, receive, send)
+
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:8421")
 
 
@@ -236,9 +235,9 @@ class TestEveryEndpointOfAServer:
         return start(token_required=True)
 
     def routes(self, served):
-        for route in served.app.routes:
-            for method in sorted(getattr(route, "methods", None) or ()):
-                path = route.path.replace("{name}", "fraud").replace("{id}", "x")
+        for call in served.app.calls:
+            path = call.path.replace("{name}", "fraud").replace("{id}", "x")
+            for method in ["GET", "HEAD"] if call.method == "GET" else [call.method]:
                 yield method, path, needed(method, path)[0]
 
     @pytest.mark.slow
@@ -359,4 +358,4 @@ def test_a_host_that_is_missing_or_headers_that_come_twice_are_refused(tokens, h
     raw = [(name.encode(), value.encode()) for name, value in headers]
     scope = {"type": "http", "method": "GET", "path": "/api/monitors", "headers": raw}
     with pytest.raises(ApiError, match="one Host header"):
-        Access(None, tokens, required=False).check(scope)
+        Access(tokens, required=False).check(scope)

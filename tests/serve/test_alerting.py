@@ -328,7 +328,7 @@ def test_only_what_arrives_ends_a_silence_of_the_stream(start):
     served.http.put("/api/monitors/m", json={"arl": 2_000, "by": ["shop"]})
 
     def position():
-        service = served.app.state.service
+        service = served.app
         (found,) = asyncio.run_coroutine_threadsafe(service.watched(), service.writer._loop).result(10)
         return found.position
 

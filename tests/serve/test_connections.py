@@ -177,7 +177,7 @@ def test_bodies_that_take_a_while_to_read_are_read_few_at_a_time(served, monkeyp
 
 def test_bodies_that_never_end_take_bounded_memory_and_shut_nobody_out(start, monkeypatch):
     in_flight = InFlight(IN_FLIGHT * 1_000_000)
-    monkeypatch.setattr("fourrates.serve.api.InFlight", lambda _: in_flight)
+    monkeypatch.setattr("fourrates.serve.ingest.InFlight", lambda _: in_flight)
     served = start(max_body=1_000_000)
     served.http.put("/api/monitors/m", json={})
     body = GOOD + b" " * 900_000

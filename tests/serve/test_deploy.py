@@ -42,8 +42,8 @@ def test_a_server_loads_neither_kafka_nor_the_report_without_need(tmp_path):
     """Each would be in its memory for as long as it runs."""
     program = (
         "import sys; from pathlib import Path; "
-        "from fourrates.serve.app import create_app; from fourrates.serve.settings import Settings; "
-        "create_app(Settings(data=Path(sys.argv[1]))); print(*sys.modules)"
+        "from fourrates.serve.app import Service; from fourrates.serve.settings import Settings; "
+        "Service(Settings(data=Path(sys.argv[1]))); print(*sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, tmp_path / "data"], capture_output=True, text=True, check=True

@@ -10,15 +10,15 @@ import pytest
 
 pytest.importorskip("starlette")
 from served import Served
-from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from starlette.responses import JSONResponse, PlainTextResponse, StreamingResponse
-from starlette.routing import Route
 
+from fourrates.serve.access import Access
 from fourrates.serve.errors import ApiError
+from fourrates.serve.front import Call, Front
 from fourrates.serve.ingest import read_body
 from fourrates.serve.limits import MAX_HEAD, uvicorn_options
-from fourrates.serve.metrics import Metrics, Observed
+from fourrates.serve.metrics import Metrics
+from fourrates.serve.tokens import Tokens
 
 MAX_BODY = 100_000
 
@@ -53,16 +53,15 @@ async def drip(request):
 
 
 @pytest.fixture(scope="module")
-def served():
-    app = Starlette(
-        routes=[
-            Route("/size", size, methods=["POST"]),
-            Route("/ignore", ignore, methods=["POST"]),
-            Route("/pour", pour),
-            Route("/drip", drip),
-        ],
-        middleware=[Middleware(Observed, metrics=Metrics(lambda: None, dict), routes=())],
-    )
+def served(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    calls = [
+        Call("POST", "/size", size),
+        Call("POST", "/ignore", ignore),
+        Call("GET", "/pour", pour),
+        Call("GET", "/drip", drip),
+    ]
+    app = Front(calls, Access(Tokens(folder), required=False, loopback=False), Metrics(lambda: None, dict))
     quick = {"head_seconds": 0.5, "body_seconds": 0.5, "body_rate": 50_000.0, "write_seconds": 0.5, "look": 0.05}
     with Served(app, **uvicorn_options(MAX_BODY, **quick)) as served:
         yield served

@@ -121,7 +121,7 @@ def test_a_new_connection_without_another_server_changes_nothing(tmp_path, url):
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
 def test_a_connection_cut_at_the_commit_of_a_change_leaves_server_and_database_alike(start, url, method):
     served = start(database=url)
-    store = served.app.state.service.store
+    store = served.app.store
     if method == "DELETE":
         served.http.put("/api/monitors/m", json={})
     query, armed = store._query, True
@@ -141,7 +141,7 @@ def test_a_connection_cut_at_the_commit_of_a_change_leaves_server_and_database_a
     assert again.status_code == {"PUT": 200, "DELETE": 404}[method]
     answer = served.http.post("/api/monitors/m/events", json={"y_true": [1], "y_pred": [1]})
     assert answer.status_code == {"PUT": 200, "DELETE": 404}[method]
-    assert [row.name for row in store.monitors()] == [*served.app.state.service.registry.lives]
+    assert [row.name for row in store.monitors()] == [*served.app.registry.lives]
     assert store.epoch == 0
 
 

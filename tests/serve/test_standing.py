@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("starlette")
 from served import Served
 
-from fourrates.serve.app import create_app
+from fourrates.serve.app import Service
 from fourrates.serve.limits import uvicorn_options
 from fourrates.serve.settings import Settings
 
@@ -168,7 +168,7 @@ def test_open_drifts_are_the_same_after_a_start_from_the_journal(start, tmp_path
     assert before == {"DE": "drifted", "FR": "drifted", "IT": "stable"}
     monitor.served.close()
     settings = Settings(data=tmp_path / "data")
-    again = Served(create_app(settings), **uvicorn_options(settings.max_body))
+    again = Served(Service(settings), **uvicorn_options(settings.max_body))
     try:
         found = monitor.served.http.get(f"{again.url}/api/monitors/m/segments").json()["segments"]
         assert {one["segment"]["country"]: one["status"] for one in found} == before

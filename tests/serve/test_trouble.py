@@ -69,7 +69,7 @@ def test_a_database_that_cannot_be_read_is_unavailable_and_no_defect(start):
     served = start()
     served.http.put("/api/monitors/m", json={})
     body = {"y_true": [1], "y_pred": [1]}
-    with denied(served.app.state.service.store):
+    with denied(served.app.store):
         answers = [
             served.http.post("/api/monitors/m/events", json=body, headers={"Idempotency-Key": "a"}),
             served.http.get("/api/monitors/m/drifts"),
@@ -88,7 +88,7 @@ def test_a_server_that_cannot_write_is_not_ready_and_refuses_batches_until_it_ca
     served.http.put("/api/monitors/m", json={})
     assert served.http.get("/readyz").text == "ready\n"
     body = {"y_true": [1, 0], "y_pred": [1, 0]}
-    with read_only(served.app.state.service.store):
+    with read_only(served.app.store):
         until(lambda: served.http.get("/readyz").status_code == 503)
         refused = served.http.post("/api/monitors/m/events", json=body)
         assert (refused.status_code, refused.json()["error"]["code"]) == (503, "unavailable")
@@ -118,7 +118,7 @@ def test_what_people_do_while_the_disk_is_full_is_refused_as_unavailable(start, 
     config = {"arl": 2_000, "reference": REFERENCE, "alerts": {"channels": [receiver.url]}}
     served.http.put("/api/monitors/m", json=config)
     (drift, *_) = served.http.post("/api/monitors/m/events", json=events(400, 0.2)).json()["findings"]
-    service = served.app.state.service
+    service = served.app
     with read_only(service.store):
         calls = [
             ("POST", f"/drifts/{drift}/acknowledge", None),
@@ -175,7 +175,7 @@ def test_a_monitor_that_could_not_be_written_may_be_removed_and_made_again(start
     served = start()
     served.http.put("/api/monitors/m", json={})
     body = {"y_true": [1], "y_pred": [1]}
-    with read_only(served.app.state.service.store):
+    with read_only(served.app.store):
         assert served.http.post("/api/monitors/m/events", json=body).status_code == 503
     assert served.http.delete("/api/monitors/m").status_code == 204
     assert served.http.put("/api/monitors/m", json={}).status_code == 201
@@ -246,7 +246,7 @@ def lost_answer(store, times=1):
 
 def test_a_monitor_whose_commit_was_not_answered_is_there(start):
     served = start()
-    with lost_answer(served.app.state.service.store):
+    with lost_answer(served.app.store):
         assert served.http.put("/api/monitors/m", json={}).status_code == 503
     assert served.http.put("/api/monitors/m", json={}).status_code == 200
     assert served.http.post("/api/monitors/m/events", json=events(10, 0.9)).status_code == 200
@@ -255,16 +255,16 @@ def test_a_monitor_whose_commit_was_not_answered_is_there(start):
 def test_a_monitor_whose_removal_was_not_answered_is_gone(start):
     served = start()
     served.http.put("/api/monitors/m", json={})
-    with lost_answer(served.app.state.service.store):
+    with lost_answer(served.app.store):
         assert served.http.delete("/api/monitors/m").status_code == 503
     assert served.http.post("/api/monitors/m/events", json=events(10, 0.9)).status_code == 404
-    assert served.app.state.service.store._query("SELECT count(*) FROM journal") == [(0,)]
+    assert served.app.store._query("SELECT count(*) FROM journal") == [(0,)]
 
 
 def test_a_silence_that_was_not_answered_holds(start):
     served = start()
     served.http.put("/api/monitors/m", json={})
-    with lost_answer(served.app.state.service.store):
+    with lost_answer(served.app.store):
         body = {"until": "2099-01-01T00:00:00Z"}
         assert served.http.put("/api/monitors/m/silence", json=body).status_code == 503
     assert served.http.get("/api/monitors/m").json()["silenced_until"].startswith("2099")
@@ -313,7 +313,7 @@ def test_a_damaged_monitor_is_named_and_the_others_run(start, kind):
         for seed in range(2):
             served.http.post(f"/api/monitors/{name}/events", json=events(50, 0.9, seed))
     served.close()
-    served.app.state.service.store.close()
+    served.app.store.close()
     with sqlite3.connect(served.data / "fourrates.db") as connection:
         connection.execute(DAMAGE[kind])
     connection.close()
@@ -500,14 +500,14 @@ def test_a_leap_of_the_clock_is_believed_after_an_hour(leap):
 def test_predictions_sent_while_the_clock_was_a_year_behind_wait_like_others(start, monkeypatch):
     served = start()
     served.http.put("/api/monitors/m", json={"max_wait": "30 days"})
-    clock, passed = time.time, served.app.state.service.writer.clock._passed
+    clock, passed = time.time, served.app.writer.clock._passed
     with monkeypatch.context() as wrong:
         wrong.setattr(time, "time", lambda: clock() - 365 * 86_400.0)
         sent = {"id": [0, 1], "y_pred": [0, 0], "time": [clock(), clock()]}
         assert served.http.post("/api/monitors/m/predictions", json=sent).json()["accepted"] == 2
         served.http.post("/api/monitors/m/predictions", json={"id": [2, 3], "y_pred": [0, 0]})
     with monkeypatch.context() as later:
-        later.setattr(served.app.state.service.writer.clock, "_passed", lambda: passed() + 7_200)
+        later.setattr(served.app.writer.clock, "_passed", lambda: passed() + 7_200)
         served.http.post("/api/monitors/m/events", json={"id": ["x"], "y_true": [0], "y_pred": [0]})
         served.http.post("/api/monitors/m/labels", json={"id": [0, 1, 2, 3], "y_true": [0] * 4})
     one = served.http.get("/api/monitors/m").json()

@@ -196,7 +196,7 @@ def test_a_request_to_another_monitor_does_not_see_a_defect(start, monkeypatch):
     for name in ("m", "other"):
         served.http.put(f"/api/monitors/{name}", json={"labels": [0, 1]})
     apply = Monitor.apply
-    broken = served.app.state.service.registry.lives["m"].monitor.key
+    broken = served.app.registry.lives["m"].monitor.key
 
     def failing(self, batch):
         if self.key == broken:
@@ -218,7 +218,7 @@ def test_a_request_to_another_monitor_does_not_see_a_defect(start, monkeypatch):
 def test_a_place_in_a_topic_from_before_another_server_read_it_is_refused(start):
     served = start()
     served.http.put("/api/monitors/m", json={})
-    service = served.app.state.service
+    service = served.app
     live, batch = service.registry.lives["m"], Batch(EVENTS, 1e9, 1, b"\1", b"\1")
 
     async def hand_in(epoch):

@@ -19,7 +19,6 @@ from fourrates.serve.errors import ApiError, unavailable
 from fourrates.serve.tokens import Scope, Tokens
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Send
     from starlette.types import Scope as Request
 
 OPEN = frozenset({"/", "/healthz", "/readyz", "/openapi.json", "/favicon.ico"})
@@ -52,36 +51,20 @@ def needed(method: str, path: str) -> tuple[Scope | None, str | None]:
 
 
 class Access:
-    """The middleware that rejects requests that are not allowed.
+    """Whether requests are allowed.
 
     Without tokens `required`, the host of a request to a `loopback` address must be one too. `origins` are those of
     pages that may call, besides the server's own.
     """
 
     def __init__(
-        self,
-        app: ASGIApp,
-        tokens: Tokens,
-        *,
-        required: bool = True,
-        loopback: bool = True,
-        origins: Iterable[str] = (),
+        self, tokens: Tokens, *, required: bool = True, loopback: bool = True, origins: Iterable[str] = ()
     ) -> None:
-        self.app, self.tokens, self.required, self.loopback = app, tokens, required, loopback
+        self.tokens, self.required, self.loopback = tokens, required, loopback
         self.origins = frozenset(origins)
 
-    async def __call__(self, scope: Request, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            try:
-                self.check(scope)
-            except ApiError as error:
-                await error.response()(scope, receive, send)
-                return
-        elif scope["type"] != "lifespan":  # nobody talks over a websocket here
-            return
-        await self.app(scope, receive, send)
-
     def check(self, scope: Request) -> None:
+        """Raise an ApiError if a request is not allowed."""
         wanted, monitor = needed(scope["method"], scope["path"])
         if not self.required:
             self._check_browser(scope)

@@ -1,27 +1,27 @@
-"""The routes of the API for monitors, findings and the event stream."""
+"""The calls of the API for monitors, findings and the event stream."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import wraps
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import BaseRoute, Route
 
 from fourrates.serve import views
 from fourrates.serve.alerting import Alerting, check_channels
-from fourrates.serve.batch import ACCEPTED, CONFIG, KINDS, AcceptedDrift, Batch
+from fourrates.serve.batch import ACCEPTED, CONFIG, AcceptedDrift, Batch
 from fourrates.serve.bodies import Rejections, segment_name
 from fourrates.serve.cloudevents import CloudEvents
 from fourrates.serve.config import MonitorConfig, check_change, check_name, merged, parse_config
 from fourrates.serve.errors import ApiError, no_monitor
-from fourrates.serve.ingest import IN_FLIGHT, InFlight, Ingest, read_body
+from fourrates.serve.front import Call
+from fourrates.serve.ingest import read_body
 from fourrates.serve.live import Hub
+from fourrates.serve.openapi import CONFIG_CHANGE, OBJECT, batch_schema
 from fourrates.serve.registry import Live, Registry
 from fourrates.serve.settings import Settings
 from fourrates.serve.store.base import StoredFinding
@@ -29,7 +29,7 @@ from fourrates.serve.writer import Writer
 
 SMALL = 1 << 20  # bytes of a body that is no batch
 LATELY = 200  # findings among which segments that closed lately are looked for
-Query = TypeVar("Query", bound=msgspec.Struct)
+MOST = 1 << 31  # of rows to skip, and of seconds
 
 
 class Acknowledgement(msgspec.Struct, forbid_unknown_fields=True):
@@ -48,74 +48,24 @@ class Silence(msgspec.Struct, forbid_unknown_fields=True):
 
 Segment = Annotated[str, msgspec.Meta(description='The values of a segment in the order of `by`, as JSON: ["FR"].')]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=1_000)]
-
-
-# What queries are read into.
-
-
-class OfSegment(msgspec.Struct):
-    segment: Segment | None = None
-
-    @property
-    def name(self) -> str | None:
-        """The name of the segment; None if none was asked for."""
-        if self.segment is None:
-            return None
-        try:
-            return segment_name(msgspec.json.decode(self.segment, type=list[Any]))
-        except (ValueError, RecursionError):
-            raise ApiError(422, "bad_query", f"segment={self.segment[:80]} is not a JSON list") from None
-
-
-class OfFindings(OfSegment):
-    limit: Limit = 100
-    before: str | None = None
-    of: Literal["all", "overall"] = "all"
-
-
-class OfSegments(OfSegment):
-    limit: Limit = 100
-    offset: Annotated[int, msgspec.Meta(ge=0, le=1 << 31)] = 0
-
-
-class OfSeries(msgspec.Struct):
-    points: Annotated[int, msgspec.Meta(ge=2, le=2_000)] = 600
-    seconds: Annotated[int, msgspec.Meta(ge=1, le=1 << 31)] = 1 << 31
-
-
-class OfRejected(msgspec.Struct):
-    limit: Limit = 100
-
-
-class OfLabels(OfRejected):
-    after: Annotated[int, msgspec.Meta(ge=0, le=1 << 53)] = 0
-
-
-class OfStream(msgspec.Struct):
-    monitor: str | None = None
+Offset = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
+Number = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
+Points = Annotated[int, msgspec.Meta(ge=2, le=2_000)]
+Seconds = Annotated[int, msgspec.Meta(ge=1, le=MOST)]
 
 
 def json(value: Any, status: int = 200) -> Response:
     return Response(msgspec.json.encode(value), status, media_type="application/json")
 
 
-def takes(query: type[Query]) -> Callable[[Any], Any]:
-    """Decorate a call with the struct that its query is read into, which /openapi.json shows."""
-
-    def decorate(call: Callable[..., Any]) -> Any:
-        @wraps(call)
-        async def with_query(self: Api, request: Request) -> Response:
-            try:
-                asked = msgspec.convert(dict(request.query_params), query, strict=False)
-            except msgspec.ValidationError as error:
-                raise ApiError(422, "bad_query", str(error)[:500]) from None
-            answer: Response = await call(self, request, asked)
-            return answer
-
-        with_query.query = query  # type: ignore[attr-defined]
-        return with_query
-
-    return decorate
+def _named(segment: str | None) -> str | None:
+    """The name of the segment that a query asks for, if it asks for one."""
+    if segment is None:
+        return None
+    try:
+        return segment_name(msgspec.json.decode(segment, type=list[Any]))
+    except (ValueError, RecursionError):
+        raise ApiError(422, "bad_query", f"segment={segment[:80]} is not a JSON list") from None
 
 
 class Api:
@@ -124,34 +74,34 @@ class Api:
         self.alerting = alerting
         self._changing = asyncio.Lock()  # one at a time reads, merges and writes settings
 
-    def routes(self) -> list[BaseRoute]:
-        monitor = "/api/monitors/{name}"
-        in_flight = InFlight(IN_FLIGHT * self.settings.max_body)
-        shared = self.registry, self.writer, self.settings, in_flight
-        doors = {**{kind: Ingest(kind, *shared) for kind in KINDS}, "cloudevents": CloudEvents(*shared)}
-        ingest = [Route(f"{monitor}/{kind}", door, methods=["POST"], name=kind) for kind, door in doors.items()]
-        others = (
-            ("GET", "/api/monitors", self.monitors),
-            ("GET", monitor, self.monitor),
-            ("PUT", monitor, self.put),
-            ("PATCH", monitor, self.patch),
-            ("DELETE", monitor, self.delete),
-            ("GET", f"{monitor}/drifts", self.drifts),
-            ("GET", f"{monitor}/drifts/{{id}}", self.drift),
-            ("GET", f"{monitor}/drifts/{{id}}/examples", self.examples),
-            ("POST", f"{monitor}/drifts/{{id}}/acknowledge", self.acknowledge),
-            ("POST", f"{monitor}/drifts/{{id}}/accept", self.accept),
-            ("GET", f"{monitor}/segments", self.segments),
-            ("GET", f"{monitor}/segments/series", self.segment_series),
-            ("GET", f"{monitor}/series", self.series),
-            ("GET", f"{monitor}/rejected", self.rejected),
-            ("GET", f"{monitor}/to-label", self.to_label),
-            ("PUT", f"{monitor}/silence", self.silence),
-            ("DELETE", f"{monitor}/silence", self.unsilence),
-            ("POST", f"{monitor}/test-alert", self.test_alert),
-            ("GET", "/api/stream", self.stream),
-        )
-        return [*ingest, *(Route(path, endpoint, methods=[method]) for method, path, endpoint in others)]
+    def calls(self) -> list[Call]:
+        monitors, monitor, drift = "/api/monitors", "/api/monitors/{name}", "/api/monitors/{name}/drifts/{id}"
+        take = CloudEvents(self.registry, self.writer, self.settings)
+        return [
+            Call("POST", f"{monitor}/events", take.events, batch_schema("y_true", "y_pred")),
+            Call("POST", f"{monitor}/predictions", take.predictions, batch_schema("id", "y_pred")),
+            Call("POST", f"{monitor}/labels", take.labels, batch_schema("id", "y_true")),
+            Call("POST", f"{monitor}/cloudevents", take.cloudevents, OBJECT),
+            Call("GET", monitors, self.monitors),
+            Call("GET", monitor, self.monitor),
+            Call("PUT", monitor, self.put, MonitorConfig),
+            Call("PATCH", monitor, self.patch, CONFIG_CHANGE),
+            Call("DELETE", monitor, self.delete),
+            Call("GET", f"{monitor}/drifts", self.drifts),
+            Call("GET", drift, self.drift),
+            Call("GET", f"{drift}/examples", self.examples),
+            Call("POST", f"{drift}/acknowledge", self.acknowledge, Acknowledgement),
+            Call("POST", f"{drift}/accept", self.accept, Acknowledgement),
+            Call("GET", f"{monitor}/segments", self.segments),
+            Call("GET", f"{monitor}/segments/series", self.segment_series),
+            Call("GET", f"{monitor}/series", self.series),
+            Call("GET", f"{monitor}/rejected", self.rejected),
+            Call("GET", f"{monitor}/to-label", self.to_label),
+            Call("PUT", f"{monitor}/silence", self.silence, Silence),
+            Call("DELETE", f"{monitor}/silence", self.unsilence),
+            Call("POST", f"{monitor}/test-alert", self.test_alert),
+            Call("GET", "/api/stream", self.stream),
+        ]
 
     async def _ask(self, request: Request, function: Callable[[Live], Any]) -> Any:
         name = request.path_params["name"]
@@ -222,14 +172,20 @@ class Api:
 
     # Findings -------------------------------------------------------------------------------------------------
 
-    @takes(OfFindings)
-    async def drifts(self, request: Request, asked: OfFindings) -> Response:
+    async def drifts(
+        self,
+        request: Request,
+        *,
+        segment: Segment | None = None,
+        limit: Limit = 100,
+        before: str | None = None,
+        of: Literal["all", "overall"] = "all",
+    ) -> Response:
         """Findings of every kind, the newest first; of all, or overall without the segments."""
-        overall, segment = asked.of == "overall", asked.name
+        overall, name = of == "overall", _named(segment)
 
         def look(live: Live) -> list[StoredFinding]:
-            store = self.registry.store
-            return store.findings(live.row.id, asked.limit, asked.before, overall=overall, segment=segment)
+            return self.registry.store.findings(live.row.id, limit, before, overall=overall, segment=name)
 
         return json({"drifts": [msgspec.Raw(finding.body) for finding in await self._ask(request, look)]})
 
@@ -286,14 +242,15 @@ class Api:
             raise ApiError(404, "no_finding", f"there is no drift {wanted[:80]!r} in this monitor")
         return finding
 
-    @takes(OfSegments)
-    async def segments(self, request: Request, asked: OfSegments) -> Response:
+    async def segments(
+        self, request: Request, *, segment: Segment | None = None, limit: Limit = 100, offset: Offset = 0
+    ) -> Response:
         """Segments, those with an open drift or one that closed lately first, then by alarm level."""
-        page, only = (asked.limit, asked.offset), asked.name
+        only = _named(segment)
 
         def look(live: Live) -> dict[str, Any]:
             lately = self._lately_closed(live)
-            return views.segments(live.monitor, *page, lately=lately, silences=live.silences, only=only)
+            return views.segments(live.monitor, limit, offset, lately=lately, silences=live.silences, only=only)
 
         return json(await self._ask(request, look))
 
@@ -304,10 +261,9 @@ class Api:
         times = [(finding.segment, msgspec.json.decode(finding.body)["time"] or "") for finding in latest]
         return {segment for segment, time in times if segment is not None and time > since}
 
-    @takes(OfSegment)
-    async def segment_series(self, request: Request, asked: OfSegment) -> Response:
+    async def segment_series(self, request: Request, *, segment: Segment | None = None) -> Response:
         """How the recalls of a segment went."""
-        name = asked.name
+        name = _named(segment)
 
         def look(live: Live) -> dict[str, Any]:
             if name is None or name not in live.monitor.segments:
@@ -316,21 +272,18 @@ class Api:
 
         return json(await self._ask(request, look))
 
-    @takes(OfSeries)
-    async def series(self, request: Request, asked: OfSeries) -> Response:
+    async def series(self, request: Request, *, points: Points = 600, seconds: Seconds = MOST) -> Response:
         """How the rates went."""
-        return json(await self._ask(request, lambda live: live.monitor.drawn(asked.points, asked.seconds)))
+        return json(await self._ask(request, lambda live: live.monitor.drawn(points, seconds)))
 
-    @takes(OfRejected)
-    async def rejected(self, request: Request, asked: OfRejected) -> Response:
+    async def rejected(self, request: Request, *, limit: Limit = 100) -> Response:
         """Rejected rows that were kept."""
-        rows = await self._ask(request, lambda live: self.registry.store.rejected(live.row.id, asked.limit))
+        rows = await self._ask(request, lambda live: self.registry.store.rejected(live.row.id, limit))
         return json({"rejected": [{"time": views.iso(row.made), **_object(row.body)} for row in rows]})
 
-    @takes(OfLabels)
-    async def to_label(self, request: Request, asked: OfLabels) -> Response:
+    async def to_label(self, request: Request, *, limit: Limit = 100, after: Number = 0) -> Response:
         """Predictions drawn for labelling that have no label yet, after a number, in order."""
-        return json(await self._ask(request, lambda live: views.to_label(live.monitor, asked.after, asked.limit)))
+        return json(await self._ask(request, lambda live: views.to_label(live.monitor, after, limit)))
 
     # Silence --------------------------------------------------------------------------------------------------
 
@@ -345,10 +298,9 @@ class Api:
         segment = None if given.segment is None else segment_name([*given.segment.values()])
         return await self._set_silence(request, moment, segment)
 
-    @takes(OfSegment)
-    async def unsilence(self, request: Request, asked: OfSegment) -> Response:
+    async def unsilence(self, request: Request, *, segment: Segment | None = None) -> Response:
         """Alerts again."""
-        return await self._set_silence(request, None, asked.name)
+        return await self._set_silence(request, None, _named(segment))
 
     async def _set_silence(self, request: Request, until: float | None, segment: str | None) -> Response:
         def change(live: Live) -> dict[str, Any]:
@@ -368,10 +320,8 @@ class Api:
 
     # The stream -----------------------------------------------------------------------------------------------
 
-    @takes(OfStream)
-    async def stream(self, request: Request, asked: OfStream) -> Response:
+    async def stream(self, request: Request, *, monitor: str | None = None) -> Response:
         """Server-sent events with the names of monitors that changed."""
-        monitor = asked.monitor
         if monitor is not None and monitor not in self.registry.lives:
             raise no_monitor(monitor)
         return StreamingResponse(

@@ -10,25 +10,19 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-import msgspec
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import BaseRoute, Route
 
-from fourrates.disk_queue import QueueError
 from fourrates.serve.access import Access
 from fourrates.serve.alert_state import Watched, watched
 from fourrates.serve.alerting import Alerting, Channels
-from fourrates.serve.api import Api
-from fourrates.serve.assets import page_routes
+from fourrates.serve.api import Api, json
+from fourrates.serve.assets import page_calls
 from fourrates.serve.clock import Clock
-from fourrates.serve.errors import ApiError, defect, unavailable
-from fourrates.serve.ingest import Disconnected
+from fourrates.serve.errors import ApiError
+from fourrates.serve.front import Call, Front
 from fourrates.serve.live import Hub
-from fourrates.serve.metrics import CONTENT_TYPE, Metrics, Observed, Sample, samples_of
+from fourrates.serve.metrics import CONTENT_TYPE, Metrics, Sample, samples_of
 from fourrates.serve.notification import Links
 from fourrates.serve.openapi import openapi
 from fourrates.serve.registry import Registry
@@ -47,8 +41,8 @@ PROBED = 1.0  # seconds to cache whether the store can be written to
 REFUSED = 5.0  # seconds that a server is not ready after a failed write
 
 
-class Service:
-    """A server's parts, its background work, and how it can be watched."""
+class Service(Front):
+    """The application with its parts, its background work, and how it can be watched."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -77,6 +71,17 @@ class Service:
         self.ready = False
         self.failure: BaseException | None = None  # why the monitors could not be loaded
         self._probed, self._problem = -PROBED, ""
+        self._described = [
+            *Api(settings, self.registry, self.writer, self.hub, self.alerting).calls(),
+            Call("GET", "/healthz", self.healthz),
+            Call("GET", "/readyz", self.readyz),
+            Call("GET", "/metrics", self.metrics_text),
+            Call("GET", "/openapi.json", self.describe),
+        ]
+        access = Access(
+            self.tokens, required=settings.needs_token, loopback=settings.is_loopback, origins=settings.origins
+        )
+        super().__init__([*self._described, *page_calls()], access, self.metrics, self.lifespan, settings.origins)
 
     def _publish(self, names: set[str], found: bool) -> None:
         self.hub.publish(names)
@@ -84,7 +89,7 @@ class Service:
             self.alerting.wake()
 
     @asynccontextmanager
-    async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
+    async def lifespan(self, app: object) -> AsyncIterator[None]:
         """Bring the monitors back, run, and end in order."""
         try:
             await asyncio.to_thread(self.registry.refresh)
@@ -162,53 +167,6 @@ class Service:
         """Numbers for Prometheus."""
         return Response(await self.metrics.text(), headers={"content-type": CONTENT_TYPE})
 
-
-def create_app(settings: Settings) -> Starlette:
-    service = Service(settings)
-    routes: list[BaseRoute] = [
-        *Api(settings, service.registry, service.writer, service.hub, service.alerting).routes(),
-        Route("/healthz", service.healthz),
-        Route("/readyz", service.readyz),
-        Route("/metrics", service.metrics_text),
-    ]
-
-    async def describe(request: Request) -> Response:
+    async def describe(self, request: Request) -> Response:
         """The API, as OpenAPI describes it."""
-        return Response(msgspec.json.encode(openapi(described)), media_type="application/json")
-
-    routes.append(Route("/openapi.json", describe))
-    described = [*routes]
-    routes += page_routes()
-    app = Starlette(
-        routes=routes,
-        lifespan=service.lifespan,
-        exception_handlers=dict.fromkeys(
-            (ApiError, HTTPException, StoreError, QueueError, Disconnected, Exception), _answer_error
-        ),
-    )
-    app.add_middleware(
-        Access,
-        tokens=service.tokens,
-        required=settings.needs_token,
-        loopback=settings.is_loopback,
-        origins=settings.origins,
-    )
-    if settings.origins:
-        app.add_middleware(CORSMiddleware, allow_origins=settings.origins, allow_methods=["*"], allow_headers=["*"])
-    app.add_middleware(Observed, metrics=service.metrics, routes=routes)
-    app.state.service = service
-    return app
-
-
-async def _answer_error(request: Request, error: Exception) -> Response:
-    if isinstance(error, ApiError):
-        return error.response()
-    if isinstance(error, StoreError | QueueError):
-        return unavailable(str(error)).response()
-    if isinstance(error, Disconnected):
-        return Response(status_code=499)
-    if isinstance(error, HTTPException):
-        code = {404: "not_found", 405: "bad_method"}.get(error.status_code, "refused")
-        where = {"path": request.url.path[:200]}
-        return ApiError(error.status_code, code, str(error.detail), where, dict(error.headers or {})).response()
-    return defect().response()
+        return json(openapi(self._described))

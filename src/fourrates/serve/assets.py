@@ -7,7 +7,8 @@ from importlib.resources import files
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+
+from fourrates.serve.front import Call
 
 TYPES = {
     "html": "text/html; charset=utf-8",
@@ -31,17 +32,17 @@ class Asset:
         etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
         self.headers = {"etag": etag, "cache-control": "no-cache", "content-type": TYPES[name.rpartition(".")[2]]}
 
-    async def __call__(self, request: Request) -> Response:
+    async def answer(self, request: Request) -> Response:
         if request.headers.get("if-none-match") == self.headers["etag"]:
             return Response(status_code=304, headers=self.headers)
         return Response(self.content, headers=self.headers)
 
 
-def page_routes() -> list[BaseRoute]:
+def page_calls() -> list[Call]:
     package = files("fourrates")  # no import of the report, which needs Jinja2
     own, report = package / "serve" / "page", package / "report"
     contents = {file.name: file.read_bytes() for file in own.iterdir() if file.name.rpartition(".")[2] in TYPES}
     contents |= {name: (report / path).read_bytes() for name, path in SHARED.items()}
     index = Asset("index.html", contents.pop("index.html"))
     assets = {f"/static/{name}": Asset(name, content) for name, content in contents.items()}
-    return [Route(path, asset.__call__, methods=["GET"]) for path, asset in {"/": index, **assets}.items()]
+    return [Call("GET", path, asset.answer) for path, asset in {"/": index, **assets}.items()]

@@ -11,21 +11,23 @@ import base64
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
 from typing import Any
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import unquote
 
 import msgspec
 from starlette.datastructures import Headers
-from starlette.types import Receive, Scope
+from starlette.requests import Request
+from starlette.responses import Response
 
 from fourrates.events.payloads import columns_of, predictions, row_ids
 from fourrates.events.rows import InputError
 from fourrates.serve.batch import KINDS
-from fourrates.serve.bodies import Body, object_decoder, unpack
+from fourrates.serve.bodies import Body, object_decoder
 from fourrates.serve.errors import ApiError
-from fourrates.serve.ingest import Ingest, Request, bad_rows
-from fourrates.serve.registry import Live
+from fourrates.serve.ingest import Ingest, Policy, Submission
+from fourrates.serve.registry import Live, Registry
+from fourrates.serve.settings import Settings
+from fourrates.serve.writer import Writer
 
 log = logging.getLogger("fourrates.serve")
 STRUCTURED = "application/cloudevents+json"
@@ -81,36 +83,41 @@ class Halves:
 
 
 class CloudEvents(Ingest):
-    """Take an event of a model server; the empty answer means that it is on disk, or waits for its other half."""
+    """What takes the events of model servers, too."""
 
-    def __init__(self, *shared: Any) -> None:
-        super().__init__("predictions", *shared)
+    def __init__(self, registry: Registry, writer: Writer, settings: Settings) -> None:
+        super().__init__(registry, writer, settings)
         self._halves = Halves()
 
-    async def _take(self, scope: Scope, receive: Receive) -> bytes:
-        await super()._take(scope, receive)
-        return b""  # brokers take any other answer for an event that is damaged
+    async def cloudevents(
+        self, request: Request, *, id: str = "", pred: str = "", score: str = "", bad: Policy = "keep"
+    ) -> Response:
+        """Take an event of a model server; the empty answer means that it is on disk, or waits for its other half."""
 
-    def _read(self, scope: Scope, headers: Headers, body: bytes) -> Request | None:
-        live = self.registry.get(scope["path_params"]["name"])
-        query: bytes = scope["query_string"]
-        asked = dict(parse_qsl(query.decode("latin-1")))
-        event = _event(headers, unpack(body, headers.get("content-encoding", "").lower(), self.settings.max_body))
-        try:
-            made = self._columns(live, event, asked)
-        except InputError as error:
-            raise ApiError(422, "bad_event", str(error)) from None
-        return None if made is None else (*self._made(live, *made, bad_rows(query, "keep")), None, b"")
+        def read(body: bytes) -> Submission | None:
+            live = self.registry.get(request.path_params["name"])
+            event = _event(request.headers, self.unpacked(request, body))
+            try:
+                made = self._columns(live, event, id, score or pred, "score" if score else "")
+            except InputError as error:
+                raise ApiError(422, "bad_event", str(error)) from None
+            return None if made is None else (*self.made(live, *made, bad), None, b"")
 
-    def _columns(self, live: Live, event: Event, asked: Mapping[str, str]) -> tuple[int, Body] | None:
-        """The event's kind and columns; None while its other half is missing."""
+        await self.take(request, read)
+        return Response()  # brokers take any other answer for an event that is damaged
+
+    def _columns(self, live: Live, event: Event, id_column: str, output: str, role: str) -> tuple[int, Body] | None:
+        """The event's kind and columns; None while its other half is missing.
+
+        `id_column` is the input with the ids, `output` that with the predictions, as `role`; empty for their defaults.
+        """
         kind = next((ending for ending in TYPES if event.type.endswith(ending)), None)
         if kind is None:
             raise InputError(f"{event.type!r:.200} is not the type of a request, a response or feedback")
         id = event.requestid or event.id
         if not 0 < len(id) <= LONGEST_ID:
             raise InputError(f"the id of an event has up to {LONGEST_ID} characters, this one has {len(id)}")
-        labels, wanted = live.plan.encoder.labels, [*live.plan.by, *filter(None, [asked.get("id")])]
+        labels, wanted = live.plan.encoder.labels, [*live.plan.by, *filter(None, [id_column])]
         if kind == REQUEST and not wanted:
             return None
         payload = self._payload(event)
@@ -121,12 +128,11 @@ class CloudEvents(Ingest):
         if kind == REQUEST:
             half = Half({name: columns[name] for name in wanted if name in columns})
         else:
-            known, values = predictions(columns, asked.get("score") or asked.get("pred"), labels)
+            known, values = predictions(columns, output or None, labels)
             own, version = payload.get("id"), payload.get("model_version")
             whole = {"time": event.time} if event.time is not None else {}
             whole |= {"version": version} if isinstance(version, str) else {}
-            name = "score" if "score" in asked else known
-            half = Half({name: values}, own if isinstance(own, str) and own else id, whole)
+            half = Half({role or known: values}, own if isinstance(own, str) and own else id, whole)
         other: Half | None = Half({})
         if wanted:
             self._halves.keep((live.row.uid, kind, id), half)
@@ -134,7 +140,7 @@ class CloudEvents(Ingest):
         if other is None:
             return None
         request, response = (half, other) if kind == REQUEST else (other, half)
-        return KINDS["predictions"], _joined(request, response, live.plan.by, asked.get("id"))
+        return KINDS["predictions"], _joined(request, response, live.plan.by, id_column)
 
     def _payload(self, event: Event) -> dict[str, Any]:
         body = bytes(event.data)
@@ -163,12 +169,12 @@ def _event(headers: Headers, body: bytes) -> Event:
         raise ApiError(400, "bad_event", f"this is no CloudEvent: {str(error)[:300]}") from None
 
 
-def _joined(request: Half, response: Half, by: list[str], id: str | None) -> Body:
+def _joined(request: Half, response: Half, by: list[str], id_column: str) -> Body:
     """Predictions with the segments and ids of their request."""
     ((known, values),) = response.columns.items()
-    if id is not None and id not in request.columns:
-        raise InputError(f"the request has no {id:.80}")
-    ids = row_ids(response.id, len(values)) if id is None else request.columns[id]
+    if id_column and id_column not in request.columns:
+        raise InputError(f"the request has no {id_column:.80}")
+    ids = request.columns[id_column] if id_column else row_ids(response.id, len(values))
     whole = {name: [value] * len(values) for name, value in response.whole.items()}
     segments = {name: request.columns[name] for name in by if name in request.columns}
     return Body(**{known: values}, **whole, id=ids, by=segments)

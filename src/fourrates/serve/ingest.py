@@ -1,27 +1,35 @@
-"""The endpoints that take events, as plain ASGI with as little as possible between the body and the writer."""
+"""The calls that take events."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import logging
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from urllib.parse import parse_qs
+from typing import Annotated
 
+import msgspec
 from starlette.datastructures import Headers
-from starlette.types import Receive, Scope, Send
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive
 
-from fourrates.events.rows import BAD
+from fourrates.events.rows import Bad
 from fourrates.serve.batch import KINDS, Batch
 from fourrates.serve.bodies import Body, Limits, Rejections, make_batch, read_table, unpack
-from fourrates.serve.errors import ApiError, defect
+from fourrates.serve.errors import ApiError
 from fourrates.serve.registry import Live, Registry
 from fourrates.serve.settings import Settings
 from fourrates.serve.writer import Writer
 
-Request = tuple[Live, Batch, Rejections, bytes | None, bytes]  # as Writer.submit takes it
+Submission = tuple[Live, Batch, Rejections, bytes | None, bytes]  # with key and digest, as Writer.submit takes it
 
-log = logging.getLogger("fourrates.serve")
+Policy = Annotated[
+    Bad,
+    msgspec.Meta(
+        description="A bad row rejects the request, is left out and counted, or left out and kept with its reason."
+    ),
+]
 LARGE = 1 << 17  # bytes from which a body is read in another thread, so that others need not wait
 AT_ONCE = 1  # such bodies read at a time; the largest take ten times their size in memory
 IN_FLIGHT = 2  # times the limit of a body, for all unread bodies together
@@ -86,66 +94,61 @@ def too_large(limit: int) -> ApiError:
 
 
 class Ingest:
-    """``POST /api/monitors/{name}/events``, ``/predictions`` or ``/labels``."""
+    """What takes events, predictions and labels."""
 
-    def __init__(self, kind: str, registry: Registry, writer: Writer, settings: Settings, in_flight: InFlight) -> None:
-        self.kind, self.registry, self.writer, self.settings = KINDS[kind], registry, writer, settings
-        self.in_flight = in_flight
+    def __init__(self, registry: Registry, writer: Writer, settings: Settings) -> None:
+        self.registry, self.writer, self.settings = registry, writer, settings
+        self.in_flight = InFlight(IN_FLIGHT * settings.max_body)
         self.limits = Limits(settings.max_rows, settings.max_body)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            answer = await self._take(scope, receive)
-        except (ApiError, Disconnected):  # answered like those of every other call
-            raise
-        except Exception:  # answered here, or the connection would be closed
-            log.exception("a request failed")
-            raise defect() from None
-        headers = [(b"content-length", b"%d" % len(answer))]
-        headers += [(b"content-type", b"application/json")] if answer else []
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": answer})
+    async def events(self, request: Request, *, bad: Policy = "reject") -> Response:
+        """Take events; the answer means that they are on disk."""
+        return await self._taken(request, KINDS["events"], bad)
 
-    async def _take(self, scope: Scope, receive: Receive) -> bytes:
-        self.registry.get(scope["path_params"]["name"])
-        headers = Headers(scope=scope)
-        body = await read_body(headers, receive, self.settings.max_body, self.in_flight)
+    async def predictions(self, request: Request, *, bad: Policy = "reject") -> Response:
+        """Take predictions; the answer means that they are on disk."""
+        return await self._taken(request, KINDS["predictions"], bad)
+
+    async def labels(self, request: Request, *, bad: Policy = "reject") -> Response:
+        """Take labels; the answer means that they are on disk."""
+        return await self._taken(request, KINDS["labels"], bad)
+
+    async def _taken(self, request: Request, kind: int, bad: Bad) -> Response:
+        answer = await self.take(request, lambda body: self._read(request, body, kind, bad))
+        return Response(answer, media_type="application/json")
+
+    async def take(self, request: Request, read: Callable[[bytes], Submission | None]) -> bytes:
+        """Submit what `read` makes of the body of a request; the answer once it is on disk."""
+        self.registry.get(request.path_params["name"])
+        body = await read_body(request.headers, request.receive, self.settings.max_body, self.in_flight)
         size = len(body)
         try:
-            if size > LARGE or "content-encoding" in headers:
-                loop = asyncio.get_running_loop()
-                request = await loop.run_in_executor(_readers, self._read, scope, headers, body)
+            if size > LARGE or "content-encoding" in request.headers:
+                submission = await asyncio.get_running_loop().run_in_executor(_readers, read, body)
             else:
-                request = self._read(scope, headers, body)
+                submission = read(body)
         finally:
             self.in_flight.end(size)
             del body
-        return await self.writer.submit(*request) if request is not None else b""
+        return await self.writer.submit(*submission) if submission is not None else b""
 
-    def _read(self, scope: Scope, headers: Headers, body: bytes) -> Request | None:
-        """A request for the writer, with monitor, batch, rejected rows, key, and digest of the body."""
-        live = self.registry.get(scope["path_params"]["name"])
-        bad = bad_rows(scope["query_string"])
+    def unpacked(self, request: Request, body: bytes) -> bytes:
+        return unpack(body, request.headers.get("content-encoding", "").lower(), self.settings.max_body)
+
+    def _read(self, request: Request, body: bytes, kind: int, bad: Bad) -> Submission:
+        live = self.registry.get(request.path_params["name"])
+        headers = request.headers
         key = headers.get("idempotency-key", "")
         if len(key) > LONGEST_KEY:
             raise ApiError(422, "bad_key", f"an Idempotency-Key has at most {LONGEST_KEY} characters")
         hashed, digest = None, b""
         if key:
             hashed = hashlib.blake2b(f"{live.row.uid}\0{key}".encode(), digest_size=16).digest()
-            digest = hashlib.blake2b(body, digest_size=16, person=b"%d%s" % (self.kind, bad.encode())).digest()
-        body = unpack(body, headers.get("content-encoding", "").lower(), self.settings.max_body)
-        table = read_table(body, headers.get("content-type", ""), live.plan.by, self.limits)
-        return *self._made(live, self.kind, table, bad), hashed, digest
+            digest = hashlib.blake2b(body, digest_size=16, person=b"%d%s" % (kind, bad.encode())).digest()
+        table = read_table(self.unpacked(request, body), headers.get("content-type", ""), live.plan.by, self.limits)
+        return *self.made(live, kind, table, bad), hashed, digest
 
-    def _made(self, live: Live, kind: int, table: Body, bad: str) -> tuple[Live, Batch, Rejections]:
+    def made(self, live: Live, kind: int, table: Body, bad: Bad) -> tuple[Live, Batch, Rejections]:
         received = self.writer.clock.now()
         batch, rejected = make_batch(kind, table, live.plan, received, limits=self.limits, skip=bad != "reject")
         return live, batch, Rejections(rejected if bad == "keep" else (), rejected.total)
-
-
-def bad_rows(query: bytes, default: str = "reject") -> str:
-    """How a bad row is treated, that is reject the request, skip and count it, or also keep it with its reason."""
-    given = parse_qs(query.decode("latin-1")).get("bad", [default])[-1] if query else default
-    if given not in BAD:
-        raise ApiError(422, "bad_query", f"bad={given[:40]} is not one of {', '.join(BAD)}", {"query": "bad"})
-    return given

@@ -6,10 +6,9 @@ Segments are counted, never named.
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Histogram, Metric, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -19,29 +18,11 @@ from fourrates.plain import finite
 from fourrates.serve.registry import Live
 from fourrates.serve.views import drifted_segments, status_of
 
-if TYPE_CHECKING:
-    from starlette.routing import BaseRoute
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 STATUSES = ("stable", "warning", "drifted", "waiting")
 MOST_RATES = 40  # of one monitor; those of its first classes
 NOW = "A rate now, since the alarm while a drift is open, over the latest events otherwise."
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
-ENDLESS = "/api/stream"  # an answer that takes as long as somebody listens
-OTHER = "other"
-SECURITY = [  # headers of every answer
-    (
-        b"content-security-policy",
-        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-        b"font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    ),
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-]
 
 
 # Metrics of each monitor, besides its status and its rates; those that end in _total are counters.
@@ -137,39 +118,6 @@ class Metrics:
 def _family(name: str, meaning: str, **options: Any) -> Any:
     kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
     return kind(f"fourrates_{name}", meaning, **options)
-
-
-class Observed:
-    """Middleware that adds the common headers to answers and times them by route."""
-
-    def __init__(self, app: ASGIApp, metrics: Metrics, routes: Sequence[BaseRoute]) -> None:
-        self.app, self.metrics = app, metrics
-        self._routes: dict[Any, str] = {
-            route.endpoint: route.path  # type: ignore[attr-defined]
-            for route in routes
-            if hasattr(route, "endpoint")
-        }
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        began, status = time.perf_counter(), 500
-
-        async def note(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                message["headers"] = [*message.get("headers", ()), *SECURITY]
-            await send(message)
-
-        try:
-            await self.app(scope, receive, note)
-        finally:
-            route = self._routes.get(scope.get("endpoint"), OTHER)
-            if route != ENDLESS:
-                method = scope["method"] if route != OTHER else OTHER
-                self.metrics.observe(method, route, status, time.perf_counter() - began)
 
 
 class _Families(list[Metric]):

@@ -1,7 +1,6 @@
 """``/openapi.json``, the API as it is.
 
-Paths, methods and descriptions derive from the routes, queries and bodies from the structs they are read into. Answers
-are objects; docs/serve.md shows what is in them.
+Paths, queries, bodies and descriptions are those of the calls. Answers are objects; docs/serve.md shows what they hold.
 """
 
 from __future__ import annotations
@@ -12,15 +11,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
-from starlette.routing import BaseRoute, Route
 
 import fourrates
-from fourrates.events.rows import BAD
 from fourrates.serve.access import needed
-from fourrates.serve.api import Acknowledgement, Silence
-from fourrates.serve.batch import KINDS
 from fourrates.serve.bodies import Body
-from fourrates.serve.config import NAME, MonitorConfig
+from fourrates.serve.config import NAME
+from fourrates.serve.front import Call
+from fourrates.serve.ingest import LONGEST_KEY
 
 ONE = "/api/monitors/{name}"
 REF = "#/components/schemas/{name}"
@@ -44,45 +41,31 @@ OBJECT: Schema = {"type": "object"}
 STRING: Schema = {"type": "string"}
 COLUMN: Schema = {"type": "array", "items": {"type": ["boolean", "integer", "number", "string"]}}
 ERROR: Schema = {**OBJECT, "properties": {"error": {**OBJECT, "required": ["code", "message", "where"]}}}
-BATCH: Schema = {
-    **OBJECT,
-    "properties": dict.fromkeys(Body.__struct_fields__, COLUMN) | {"by": {**OBJECT, "additionalProperties": COLUMN}},
-    "description": "`truth` and `pred` are other names of `y_true` and `y_pred`; `score` may replace `y_pred`. "
-    "With an `id` a pair counts once.",
+CONFIG_CHANGE: Schema = {**OBJECT, "description": "Fields of MonitorConfig; null sets the default."}
+KEY: Schema = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "schema": {**STRING, "maxLength": LONGEST_KEY},
+    "description": "The same key with the same body counts once, however often it is sent.",
 }
-REQUIRED = {"events": ["y_true", "y_pred"], "predictions": ["id", "y_pred"], "labels": ["id", "y_true"]}
-BODIES: dict[tuple[str, str], type | Schema] = {
-    **{("POST", f"{ONE}/{kind}"): {**BATCH, "required": names} for kind, names in REQUIRED.items()},
-    ("POST", f"{ONE}/cloudevents"): OBJECT,
-    ("PUT", ONE): MonitorConfig,
-    ("PATCH", ONE): {**OBJECT, "description": "Fields of MonitorConfig; null sets the default."},
-    ("PUT", f"{ONE}/silence"): Silence,
-    **{("POST", f"{ONE}/drifts/{{id}}/{act}"): Acknowledgement for act in ("acknowledge", "accept")},
-}
-INGEST: list[Schema] = [
-    {
-        "name": "bad",
-        "in": "query",
-        "schema": {"enum": [*BAD], "default": "reject"},
-        "description": "A bad row rejects the request, is left out and counted, or left out and kept with its reason.",
-    },
-    {
-        "name": "Idempotency-Key",
-        "in": "header",
-        "schema": {**STRING, "maxLength": 200},
-        "description": "The same key with the same body counts once, however often it is sent.",
-    },
-]
 
 
-def openapi(routes: Sequence[BaseRoute]) -> dict[str, Any]:
-    structs = [body for body in BODIES.values() if isinstance(body, type)]
+def batch_schema(*required: str) -> Schema:
+    """The columns of a batch, of which these are always needed."""
+    columns = dict.fromkeys(Body.__struct_fields__, COLUMN) | {"by": {**OBJECT, "additionalProperties": COLUMN}}
+    description = (
+        "`truth` and `pred` are other names of `y_true` and `y_pred`; `score` may replace `y_pred`. "
+        "With an `id` a pair counts once."
+    )
+    return {**OBJECT, "properties": columns, "required": [*required], "description": description}
+
+
+def openapi(calls: Sequence[Call]) -> dict[str, Any]:
+    structs = {call.body for call in calls if isinstance(call.body, type)}
     _, components = msgspec.json.schema_components(structs, ref_template=REF)
     paths: dict[str, Any] = {}
-    for route in routes:
-        if isinstance(route, Route):
-            for method in sorted((route.methods or set()) - {"HEAD"}):
-                paths.setdefault(route.path, {})[method.lower()] = _operation(method, route)
+    for call in calls:
+        paths.setdefault(call.path, {})[call.method.lower()] = _operation(call)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -98,32 +81,28 @@ def openapi(routes: Sequence[BaseRoute]) -> dict[str, Any]:
     }
 
 
-def _operation(method: str, route: Route) -> dict[str, Any]:
-    kind = route.path.rpartition("/")[2]
-    is_ingest = method == "POST" and kind in KINDS
-    scope, _ = needed(method, re.sub(r"\{.*?\}", "x", route.path))
-    body = BODIES.get((method, route.path))
-    summary = (inspect.getdoc(route.endpoint) or "").partition("\n")[0]
+def _operation(call: Call) -> dict[str, Any]:
+    scope, _ = needed(call.method, call.path)
+    is_batch = isinstance(call.body, dict) and "required" in call.body
+    name = re.sub(r"[^a-z]+", "_", call.path.lower()).rstrip("_")
     operation: dict[str, Any] = {
-        "operationId": f"{method.lower()}{re.sub(r'[^a-z]+', '_', route.path.lower()).rstrip('_')}",
-        "summary": f"Take {kind}; the answer means that they are on disk." if is_ingest else summary,
-        "parameters": [*_in_path(route.path), *(INGEST if is_ingest else _in_query(route.endpoint))],
-        "responses": {
-            **_success(method, route.path),
-            **_errors(method, route.path, body is not None, scope is not None),
-        },
+        "operationId": f"{call.method.lower()}{name}",
+        "summary": (inspect.getdoc(call.answer) or "").partition("\n")[0],
+        "parameters": [*_in_path(call.path), *_in_query(call.query), *([KEY] if is_batch else [])],
+        "responses": {**_success(call.method, call.path), **_errors(call, scope is not None)},
     }
     if scope is not None:
         operation["security"] = [{"token": []}, {}]
         operation["description"] = (
             f"Needs a token with the scope `{scope}`, unless the server is on a loopback address."
         )
-    if body is not None:
-        schema = {"$ref": REF.format(name=body.__name__)} if isinstance(body, type) else body
+    if call.body is not None:
+        schema = {"$ref": REF.format(name=call.body.__name__)} if isinstance(call.body, type) else call.body
         content: dict[str, Any] = {JSON: {"schema": schema}}
-        if is_ingest:
+        if is_batch:
             content |= {name: {"schema": STRING} for name in EXTRA_TYPES}
-        operation["requestBody"] = {"required": body is not Acknowledgement, "content": content}
+        is_needed = isinstance(call.body, dict) or any(field.required for field in msgspec.structs.fields(call.body))
+        operation["requestBody"] = {"required": is_needed, "content": content}
     return operation
 
 
@@ -135,13 +114,11 @@ def _in_path(path: str) -> Iterator[dict[str, Any]]:
         yield {"name": name, "in": "path", "required": True, "schema": schema}
 
 
-def _in_query(call: Any) -> Iterator[dict[str, Any]]:
-    """The fields of the struct that the query of a call is read into."""
-    if (query := getattr(call, "query", None)) is not None:
-        fields = msgspec.json.schema_components([query])[1][query.__name__]
-        for name, schema in fields["properties"].items():
-            kinds = [kind for kind in schema.pop("anyOf", ()) if kind != {"type": "null"}]
-            yield {"name": name, "in": "query", "schema": (kinds[0] if kinds else schema)}
+def _in_query(query: type[msgspec.Struct]) -> Iterator[dict[str, Any]]:
+    fields = msgspec.json.schema_components([query])[1][query.__name__]
+    for name, schema in fields["properties"].items():
+        kinds = [kind for kind in schema.pop("anyOf", ()) if kind != {"type": "null"}]
+        yield {"name": name, "in": "query", "schema": kinds[0] if kinds else schema}
 
 
 def _success(method: str, path: str) -> dict[str, Any]:
@@ -155,7 +132,8 @@ def _success(method: str, path: str) -> dict[str, Any]:
     return {code: {"description": meaning, "content": content} for code, meaning in codes.items()}
 
 
-def _errors(method: str, path: str, has_body: bool, needs_token: bool) -> dict[str, Any]:
+def _errors(call: Call, needs_token: bool) -> dict[str, Any]:
+    method, path = call.method, call.path
     codes = {"408", "421", "403"}
     if path.startswith("/api/"):
         codes |= {"422", "503"}
@@ -163,7 +141,7 @@ def _errors(method: str, path: str, has_body: bool, needs_token: bool) -> dict[s
         codes |= {"401"}
     if "{name}" in path or path == "/api/stream":
         codes |= {"404"}
-    if has_body:
+    if call.body is not None:
         codes |= {"400", "413", "415"}
     if method in ("PUT", "PATCH") or path.endswith(("/accept", "/to-label")):
         codes |= {"409"}

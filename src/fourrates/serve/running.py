@@ -13,7 +13,7 @@ from typing import Any
 
 import uvicorn
 
-from fourrates.serve.app import create_app
+from fourrates.serve.app import Service
 from fourrates.serve.limits import uvicorn_options
 from fourrates.serve.settings import Settings
 from fourrates.serve.views import iso
@@ -46,7 +46,7 @@ def run(settings: Settings) -> None:
     _give_back_memory()
     listening = _listen(settings)
     address = listening.getsockname()[:2]
-    app = create_app(settings)
+    app = Service(settings)
     host = f"[{address[0]}]" if ":" in address[0] else address[0]
     config = uvicorn.Config(
         app,
@@ -59,8 +59,8 @@ def run(settings: Settings) -> None:
     try:
         _Server(config, f"fourrates serve: http://{host}:{address[1]}  (data in {settings.data})").run([listening])
     finally:
-        if app.state.service.failure is not None:  # uvicorn exits without a reason
-            raise app.state.service.failure
+        if app.failure is not None:  # uvicorn exits without a reason
+            raise app.failure
 
 
 def _give_back_memory() -> None:
@@ -92,7 +92,7 @@ class _Server(uvicorn.Server):
             print(self.greeting, flush=True)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self.config.app.state.service.hub.close()  # type: ignore[union-attr]
+        self.config.app.hub.close()  # type: ignore[union-attr]
         await super().shutdown(sockets)
 
 
