@@ -293,12 +293,12 @@ def from_event(kind, payload, by, **attributes):
     from fourrates.serve.settings import Settings
 
     live = SimpleNamespace(plan=Plan(MonitorConfig(by=by)), row=SimpleNamespace(uid="m"))
-    door = CloudEvents(None, None, Settings(data=Path()), None)
+    door = CloudEvents(None, None, Settings(data=Path()))
     if by:
         asked = Event("a.inference.request", "r", data=json.dumps({"instances": [payload.pop("asked")]}).encode())
-        assert door._columns(live, asked, {}) is None
+        assert door.columns(live, asked) is None
     event = Event(kind, "r", data=json.dumps(payload).encode(), **attributes)
-    return made(*door._columns(live, event, {}), live.plan)
+    return made(*door.columns(live, event), live.plan)
 
 
 def made(kind, table, plan):

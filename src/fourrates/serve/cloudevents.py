@@ -98,7 +98,7 @@ class CloudEvents(Ingest):
             live = self.registry.get(request.path_params["name"])
             event = _event(request.headers, self.unpacked(request, body))
             try:
-                made = self._columns(live, event, id, score or pred, "score" if score else "")
+                made = self.columns(live, event, id, score or pred, "score" if score else "")
             except InputError as error:
                 raise ApiError(422, "bad_event", str(error)) from None
             return None if made is None else (*self.made(live, *made, bad), None, b"")
@@ -106,7 +106,9 @@ class CloudEvents(Ingest):
         await self.take(request, read)
         return Response()  # brokers take any other answer for an event that is damaged
 
-    def _columns(self, live: Live, event: Event, id_column: str, output: str, role: str) -> tuple[int, Body] | None:
+    def columns(
+        self, live: Live, event: Event, id_column: str = "", output: str = "", role: str = ""
+    ) -> tuple[int, Body] | None:
         """The event's kind and columns; None while its other half is missing.
 
         `id_column` is the input with the ids, `output` that with the predictions, as `role`; empty for their defaults.
