@@ -44,12 +44,11 @@ SMALL = 1 << 14  # bytes
 LARGE_EXPONENT = re.compile(rb"[eE][+-]?\d{3}")
 LONGEST_VALUE = 1_000  # characters of a text that is kept of a rejected row
 LONGEST_ID = 1_000  # bytes
-PLAIN = "score", "id", "time", "version", *DRAWN  # columns of one name
 AHEAD = 86_400.0  # seconds that a time may lie in the future
 
 
 class Body(msgspec.Struct):
-    """The columns of a body, each a list or an array; JSON may call them `y_true` and `y_pred`."""
+    """The columns of a body, each a list or an array; those called `y_true` and `y_pred` become `truth` and `pred`."""
 
     y_true: Any = None
     y_pred: Any = None
@@ -62,6 +61,19 @@ class Body(msgspec.Struct):
     label_probability: Any = None
     other_probability: Any = None
     by: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        self.truth = _either(self.truth, self.y_true, "y_true or truth")
+        self.pred = _either(self.pred, self.y_pred, "y_pred or pred")
+
+
+COLUMNS = [name for name in Body.__struct_fields__ if name != "by"]
+
+
+def _either(column: Any, other: Any, names: str) -> Any:
+    if column is not None and other is not None:
+        raise ApiError(422, "two_columns", f"give {names}, not both")
+    return other if column is None else column
 
 
 _decoder = msgspec.json.Decoder(Body)
@@ -145,12 +157,9 @@ def _json_columns(body: bytes, by: int, limits: Limits) -> Body:
     if 36 * body.count(b'"') > 100_000_000 + 10 * len(body):  # a text takes 72 bytes in memory, however short
         raise ApiError(413, "too_many_texts", "more short texts than fit in memory")
     try:
-        columns: Body = (_careful_decoder if _has_slow_numbers(body) else _decoder).decode(body)
+        return (_careful_decoder if _has_slow_numbers(body) else _decoder).decode(body)
     except (ValueError, RecursionError) as error:
         raise ApiError(400, "bad_json", f"the body is not columns of JSON: {str(error)[:300]}") from None
-    columns.truth = _one_of(columns.y_true, columns.truth, "y_true or truth")
-    columns.pred = _one_of(columns.y_pred, columns.pred, "y_pred or pred")
-    return columns
 
 
 def object_decoder(body: bytes) -> msgspec.json.Decoder[dict[str, Any]]:
@@ -160,12 +169,6 @@ def object_decoder(body: bytes) -> msgspec.json.Decoder[dict[str, Any]]:
 def _has_slow_numbers(body: bytes) -> bool:
     """Whether a larger body may have numbers with large exponents, which msgspec reads slowly."""
     return len(body) > SMALL and LARGE_EXPONENT.search(body) is not None
-
-
-def _one_of(ours: Any, theirs: Any, names: str) -> Any:
-    if ours is not None and theirs is not None:
-        raise ApiError(422, "two_columns", f"give {names}, not both")
-    return theirs if ours is None else ours
 
 
 def _too_many_rows(limits: Limits) -> ApiError:
@@ -196,14 +199,11 @@ def _json_rows(body: bytes, limits: Limits) -> Iterator[dict[str, Any]]:
 
 def body_of_rows(records: Iterable[dict[str, Any]], by: list[str]) -> Body:
     """Rows as columns; the values of `by` are in an object of this name, or next to the others."""
-    columns: dict[str, list[Any]] = {name: [] for name in ("truth", "pred", *PLAIN)}
+    columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     segments: dict[str, list[Any]] = {name: [] for name in by}
     given: set[str] = set()
     nested = 0
     for record in records:
-        for ours, theirs in (("y_true", "truth"), ("y_pred", "pred")):
-            if ours in record:
-                record.setdefault(theirs, record[ours])
         given |= record.keys() & columns.keys()
         inner = record.get("by")
         beside = inner if isinstance(inner, dict) else record
@@ -226,18 +226,14 @@ def _arrow_columns(body: bytes, by: list[str], limits: Limits) -> Body:
     except InputError as error:
         raise ApiError(400, "bad_arrow", str(error)) from None
 
-    def column(*names: str) -> Any:
-        for name in names:
-            if table.column_names.count(name) > 1:
-                raise ApiError(422, "bad_arrow", f"the column {name} is there twice", {"column": name})
-            if name in table.column_names:
-                return _checked(table.column(name), name)
-        return None
-
-    named: dict[str, tuple[str, ...]] = {"truth": ("y_true", "truth"), "pred": ("y_pred", "pred")}
-    named |= {name: (name,) for name in PLAIN}
-    segments = {name: column(name) for name in by if name in table.column_names}
-    return Body(**{name: column(*names) for name, names in named.items()}, by=segments)
+    names = table.column_names
+    for name in (*COLUMNS, *by):
+        if names.count(name) > 1:
+            raise ApiError(422, "bad_arrow", f"the column {name} is there twice", {"column": name})
+    columns, segments = (
+        {name: _checked(table.column(name), name) for name in own if name in names} for own in (COLUMNS, by)
+    )
+    return Body(**columns, by=segments)
 
 
 def _checked(column: Any, name: str) -> Any:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -19,9 +18,10 @@ from fourrates.watch.cost import prices
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-Label = bool | int | float | str
+Label = bool | int | float | Annotated[str, msgspec.Meta(max_length=200)]
+Column = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
+Address = Annotated[str, msgspec.Meta(max_length=2_000)]
 NAME = re.compile(r"(?!\.\.?$)[\w.-][\w .:@-]{0,127}")  # . and .. are no names in an address
-MOST_LABELS = 256
 DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+?)s?\s*")
 FIXED = ("labels", "positive", "by", "max_wait", "sampled")  # fixed for a monitor, whose records depend on it
 DEFAULT_ARL = 100_000.0
@@ -30,7 +30,7 @@ DEFAULT_ARL = 100_000.0
 class AlertsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The channels of alerts, and further reasons for one."""
 
-    channels: list[str] = []
+    channels: Annotated[list[Address], msgspec.Meta(max_length=20)] = []
     warnings: bool = False
     silent_after: str | None = None
     labels_overdue: str | None = None
@@ -68,11 +68,11 @@ class MonitorConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     monitor itself draws, by a `label_plan` for its reference.
     """
 
-    labels: list[Label] = msgspec.field(default_factory=lambda: [0, 1])
+    labels: Annotated[list[Label], msgspec.Meta(max_length=256)] = msgspec.field(default_factory=lambda: [0, 1])
     positive: Label | None = None
     budget: str | None = None
-    arl: float | None = None
-    by: list[str] = []
+    arl: Annotated[float, msgspec.Meta(ge=LEAST)] | None = None
+    by: Annotated[list[Column], msgspec.Meta(max_length=8)] = []
     reference: list[list[int]] | None = None
     references: list[Reference] = []
     max_wait: str = "30 days"
@@ -126,23 +126,11 @@ def parse_config(body: bytes | dict[str, Any]) -> MonitorConfig:
 
 
 def check_config(config: MonitorConfig) -> None:
-    if len(config.labels) > MOST_LABELS:
-        raise ValueError(f"{len(config.labels)} labels; at most {MOST_LABELS} are possible")
-    for label in config.labels:
-        if isinstance(label, str) and len(label) > 200:
-            raise ValueError(f"label {label[:40]!r}... has {len(label)} characters; at most 200 are possible")
     if config.arl is not None and config.budget is not None:
         raise ValueError("give `budget` or `arl`, not both")
-    for name, value in (("arl", config.arl), ("threshold", config.threshold)):
-        if value is not None and not math.isfinite(value):
-            raise ValueError(f"{name} {value!r} is not a number")
-    if len(config.by) > 8 or len(set(config.by)) < len(config.by):
-        raise ValueError("`by` must name at most 8 columns, each once")
-    if any(not 0 < len(name) <= 100 for name in config.by):
-        raise ValueError("a column of `by` must have a name of at most 100 characters")
+    if len({*config.by}) < len(config.by):
+        raise ValueError("`by` must name each column once")
     length = config.run_length(1.0)
-    if length < LEAST:
-        raise ValueError(f"arl {length:g} is less than {LEAST} events")
     prices(config.cost, config.made_labels().values)
     config.made_detector(2 * length, reference=config.reference, mix=config.mix)
     if config.label_plan is not None and not (config.sampled and config.reference):
@@ -152,13 +140,9 @@ def check_config(config: MonitorConfig) -> None:
         config.made_detector(2 * length, reference=own.counts)
         if own.by.keys() not in (set(), {*config.by}) or not (own.by or own.version):
             raise ValueError(f"references: one has `by` {own.by!r}, and needs {config.by!r} or a `version`")
-    alerts = config.alerts
-    lengths = {"silent_after": alerts.silent_after, "labels_overdue": alerts.labels_overdue}
-    for name, text in {"max_wait": config.max_wait, **lengths}.items():
-        if text is not None:
+    for name, source in (("max_wait", config), ("silent_after", config.alerts), ("labels_overdue", config.alerts)):
+        if (text := getattr(source, name)) is not None:
             seconds(text, name)
-    if len(config.alerts.channels) > 20 or any(len(address) > 2_000 for address in config.alerts.channels):
-        raise ValueError("alerts.channels: at most 20 addresses of at most 2,000 characters")
 
 
 def seconds(text: str, name: str) -> float:
