@@ -12,7 +12,7 @@ import base64
 import ipaddress
 from collections.abc import Iterable
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import parse_qs, urlsplit
 
 from fourrates.serve.errors import ApiError, unavailable
@@ -21,33 +21,9 @@ from fourrates.serve.tokens import Scope, Tokens
 if TYPE_CHECKING:
     from starlette.types import Scope as Request
 
-OPEN = frozenset({"/", "/healthz", "/readyz", "/openapi.json", "/favicon.ico"})
-OPEN_FOLDER = "/static/"
-INGEST = frozenset({"events", "predictions", "labels", "cloudevents"})
-LOOKING = frozenset({"GET", "HEAD", "OPTIONS"})
+Need = Scope | Literal["open"]
 FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip")
 LONGEST = 512  # characters of a token
-
-
-def needed(method: str, path: str) -> tuple[Scope | None, str | None]:
-    """The scope that a request needs, None for none, and the monitor it is about, if it is about one.
-
-    Examples
-    --------
-    >>> needed("POST", "/api/monitors/fraud/events")
-    ('ingest', 'fraud')
-    >>> needed("GET", "/api/monitors"), needed("DELETE", "/api/monitors/fraud"), needed("GET", "/healthz")
-    (('read', None), ('admin', 'fraud'), (None, None))
-    """
-    if method in ("GET", "HEAD") and (path in OPEN or path.startswith(OPEN_FOLDER)):
-        return None, None
-    parts = path.split("/")
-    monitor = parts[3] if parts[:3] == ["", "api", "monitors"] and len(parts) > 3 and parts[3] else None
-    if method in LOOKING:
-        return "read", monitor
-    if method == "POST" and monitor is not None and len(parts) == 5 and parts[4] in INGEST:
-        return "ingest", monitor
-    return "admin", monitor
 
 
 class Access:
@@ -63,12 +39,11 @@ class Access:
         self.tokens, self.required, self.loopback = tokens, required, loopback
         self.origins = frozenset(origins)
 
-    def check(self, scope: Request) -> None:
-        """Raise an ApiError if a request is not allowed."""
-        wanted, monitor = needed(scope["method"], scope["path"])
+    def check(self, scope: Request, wanted: Need, monitor: str | None) -> None:
+        """Raise an ApiError if a request, for a monitor or for none, is not allowed."""
         if not self.required:
             self._check_browser(scope)
-        elif wanted is not None:
+        elif wanted != "open":
             self._check_token(scope, wanted, monitor)
             scope["still_allowed"] = partial(self._is_allowed, scope, wanted, monitor)
 

@@ -78,10 +78,10 @@ class Api:
         monitors, monitor, drift = "/api/monitors", "/api/monitors/{name}", "/api/monitors/{name}/drifts/{id}"
         take = CloudEvents(self.registry, self.writer, self.settings)
         return [
-            Call("POST", f"{monitor}/events", take.events, batch_schema("y_true", "y_pred")),
-            Call("POST", f"{monitor}/predictions", take.predictions, batch_schema("id", "y_pred")),
-            Call("POST", f"{monitor}/labels", take.labels, batch_schema("id", "y_true")),
-            Call("POST", f"{monitor}/cloudevents", take.cloudevents, OBJECT),
+            Call("POST", f"{monitor}/events", take.events, batch_schema("y_true", "y_pred"), "ingest"),
+            Call("POST", f"{monitor}/predictions", take.predictions, batch_schema("id", "y_pred"), "ingest"),
+            Call("POST", f"{monitor}/labels", take.labels, batch_schema("id", "y_true"), "ingest"),
+            Call("POST", f"{monitor}/cloudevents", take.cloudevents, OBJECT, "ingest"),
             Call("GET", monitors, self.monitors),
             Call("GET", monitor, self.monitor),
             Call("PUT", monitor, self.put, MonitorConfig),

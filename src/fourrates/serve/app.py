@@ -73,10 +73,10 @@ class Service(Front):
         self._probed, self._problem = -PROBED, ""
         self._described = [
             *Api(settings, self.registry, self.writer, self.hub, self.alerting).calls(),
-            Call("GET", "/healthz", self.healthz),
-            Call("GET", "/readyz", self.readyz),
+            Call("GET", "/healthz", self.healthz, scope="open"),
+            Call("GET", "/readyz", self.readyz, scope="open"),
             Call("GET", "/metrics", self.metrics_text),
-            Call("GET", "/openapi.json", self.describe),
+            Call("GET", "/openapi.json", self.describe, scope="open"),
         ]
         access = Access(
             self.tokens, required=settings.needs_token, loopback=settings.is_loopback, origins=settings.origins

@@ -45,4 +45,4 @@ def page_calls() -> list[Call]:
     contents |= {name: (report / path).read_bytes() for name, path in SHARED.items()}
     index = Asset("index.html", contents.pop("index.html"))
     assets = {f"/static/{name}": Asset(name, content) for name, content in contents.items()}
-    return [Call("GET", path, asset.answer) for path, asset in {"/": index, **assets}.items()]
+    return [Call("GET", path, asset.answer, scope="open") for path, asset in {"/": index, **assets}.items()]

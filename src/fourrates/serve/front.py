@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Router
 
 from fourrates.disk_queue import QueueError
-from fourrates.serve.access import Access
+from fourrates.serve.access import Access, Need
 from fourrates.serve.errors import ApiError, defect, unavailable
 from fourrates.serve.ingest import Disconnected
 from fourrates.serve.metrics import Metrics
@@ -44,7 +44,8 @@ SECURITY = [  # headers of every answer
 class Call:
     """A call of the API with what answers it, whose keyword-only arguments make the query.
 
-    `body` is the struct, or the JSON schema, of the body that it takes.
+    `body` is the struct, or the JSON schema, of the body that it takes. Its token needs the scope "read" to look, and
+    "admin" for the rest, unless another `scope` is given, or "open" for none.
     """
 
     def __init__(
@@ -53,8 +54,10 @@ class Call:
         path: str,
         answer: Callable[..., Awaitable[Response]],
         body: type | dict[str, Any] | None = None,
+        scope: Need | None = None,
     ) -> None:
         self.method, self.path, self.answer, self.body = method, path, answer, body
+        self.scope = scope or default_scope(method)
         given = inspect.signature(answer, eval_str=True).parameters.values()
         fields = [(each.name, each.annotation, each.default) for each in given if each.kind is each.KEYWORD_ONLY]
         self.query = msgspec.defstruct("Query", fields)
@@ -67,6 +70,10 @@ class Call:
             return msgspec.structs.asdict(msgspec.convert(dict(request.query_params), self.query, strict=False))
         except msgspec.ValidationError as error:
             raise ApiError(422, "bad_query", str(error)[:500]) from None
+
+
+def default_scope(method: str) -> Need:
+    return "read" if method in ("GET", "HEAD", "OPTIONS") else "admin"
 
 
 def place(path: str) -> tuple[str, dict[str, str]]:
@@ -123,8 +130,10 @@ class Front:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            self.access.check(scope)
-            call: Call = scope["call"] or self._no_call(scope["path"])
+            call: Call | None = scope["call"]
+            wanted = default_scope(scope["method"]) if call is None else call.scope
+            self.access.check(scope, wanted, scope["path_params"].get("name"))
+            call = call or self._no_call(scope["path"])
             request = Request(scope, receive)
             response = await call.answer(request, **call.asked(request))
         except Exception as error:

@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 
 import fourrates
-from fourrates.serve.access import needed
 from fourrates.serve.bodies import Body
 from fourrates.serve.config import NAME
 from fourrates.serve.front import Call
@@ -82,19 +81,18 @@ def openapi(calls: Sequence[Call]) -> dict[str, Any]:
 
 
 def _operation(call: Call) -> dict[str, Any]:
-    scope, _ = needed(call.method, call.path)
     is_batch = isinstance(call.body, dict) and "required" in call.body
     name = re.sub(r"[^a-z]+", "_", call.path.lower()).rstrip("_")
     operation: dict[str, Any] = {
         "operationId": f"{call.method.lower()}{name}",
         "summary": (inspect.getdoc(call.answer) or "").partition("\n")[0],
         "parameters": [*_in_path(call.path), *_in_query(call.query), *([KEY] if is_batch else [])],
-        "responses": {**_success(call.method, call.path), **_errors(call, scope is not None)},
+        "responses": {**_success(call.method, call.path), **_errors(call)},
     }
-    if scope is not None:
+    if call.scope != "open":
         operation["security"] = [{"token": []}, {}]
         operation["description"] = (
-            f"Needs a token with the scope `{scope}`, unless the server is on a loopback address."
+            f"Needs a token with the scope `{call.scope}`, unless the server is on a loopback address."
         )
     if call.body is not None:
         schema = {"$ref": REF.format(name=call.body.__name__)} if isinstance(call.body, type) else call.body
@@ -132,12 +130,12 @@ def _success(method: str, path: str) -> dict[str, Any]:
     return {code: {"description": meaning, "content": content} for code, meaning in codes.items()}
 
 
-def _errors(call: Call, needs_token: bool) -> dict[str, Any]:
+def _errors(call: Call) -> dict[str, Any]:
     method, path = call.method, call.path
     codes = {"408", "421", "403"}
     if path.startswith("/api/"):
         codes |= {"422", "503"}
-    if needs_token:
+    if call.scope != "open":
         codes |= {"401"}
     if "{name}" in path or path == "/api/stream":
         codes |= {"404"}
