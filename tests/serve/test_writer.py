@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("starlette")
 
 from fourrates.serve.batch import EVENTS, Batch, can_join, decode, joined
-from fourrates.serve.bodies import Limits, Plan, Rejections, make_batch, read_table
+from fourrates.serve.bodies import Limits, Plan, make_batch, read_table
 from fourrates.serve.config import parse_config
 from fourrates.serve.errors import ApiError
 from fourrates.serve.monitor import Monitor
@@ -18,7 +18,7 @@ from fourrates.serve.registry import Registry
 from fourrates.serve.settings import Settings
 from fourrates.serve.store import open_store
 from fourrates.serve.store.base import SourceRow, Store, StoreError
-from fourrates.serve.writer import Writer
+from fourrates.serve.writer import Job, Writer
 
 LIMITS = Limits(100_000, 1 << 24)
 
@@ -57,7 +57,7 @@ class Together:
                 table = read_table(msgspec.json.encode(body), "application/json", live.plan.by, LIMITS)
                 batch, _ = make_batch(EVENTS, table, live.plan, 1_700_000_000.0 + place, limits=LIMITS)
                 key = key_of(place)
-                waiting.append(writer.submit(live, batch, Rejections(), key, b"" if key is None else batch.truths))
+                waiting.append(writer.submit(Job(live, batch, key=key, digest=b"" if key is None else batch.truths)))
             answers += await asyncio.gather(*waiting, return_exceptions=True)
         self.entries = [entry for row in store.journal(live.row.id, 0) for entry in decode(row.body)]
         self.commits, self.monitor = writer.commits, registry.lives["m"].monitor
@@ -222,7 +222,7 @@ def test_a_place_in_a_topic_from_before_another_server_read_it_is_refused(start)
     live, batch = service.registry.lives["m"], Batch(EVENTS, 1e9, 1, b"\1", b"\1")
 
     async def hand_in(epoch):
-        await service.writer.submit(live, batch, Rejections(), source=SourceRow(live.row.id, "g/t", 0, 7, epoch))
+        await service.writer.submit(Job(live, batch, source=SourceRow(live.row.id, "g/t", 0, 7, epoch)))
 
     loop = service.writer._loop
     with pytest.raises(ApiError, match="another server has read this topic"):

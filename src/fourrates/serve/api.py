@@ -14,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from fourrates.serve import views
 from fourrates.serve.alerting import Alerting, check_channels
 from fourrates.serve.batch import ACCEPTED, CONFIG, AcceptedDrift, Batch
-from fourrates.serve.bodies import Rejections, segment_name
+from fourrates.serve.bodies import segment_name
 from fourrates.serve.cloudevents import CloudEvents
 from fourrates.serve.config import MonitorConfig, check_change, check_name, merged, parse_config
 from fourrates.serve.errors import ApiError, no_monitor
@@ -25,7 +25,7 @@ from fourrates.serve.openapi import CONFIG_CHANGE, OBJECT, batch_schema
 from fourrates.serve.registry import Live, Registry
 from fourrates.serve.settings import Settings
 from fourrates.serve.store.base import StoredFinding
-from fourrates.serve.writer import Writer
+from fourrates.serve.writer import Job, Writer
 
 SMALL = 1 << 20  # bytes of a body that is no batch
 LATELY = 200  # findings among which segments that closed lately are looked for
@@ -160,7 +160,7 @@ class Api:
         """New settings go through the journal, like everything that affects findings."""
         if config != live.monitor.config:
             batch = Batch(CONFIG, self.writer.clock.now(), 0, config=msgspec.json.encode(config))
-            await self.writer.submit(live, batch, Rejections())
+            await self.writer.submit(Job(live, batch))
 
     async def delete(self, request: Request) -> Response:
         """Forget a monitor."""
@@ -210,7 +210,7 @@ class Api:
             raise ApiError(409, "not_a_drift", "only a drift can be accepted as normal")
         at = AcceptedDrift(finding.segment, msgspec.json.decode(finding.body)["at"])
         batch = Batch(ACCEPTED, self.writer.clock.now(), 0, config=msgspec.json.encode(at))  # through the journal
-        await self.writer.submit(self.registry.get(request.path_params["name"]), batch, Rejections())
+        await self.writer.submit(Job(self.registry.get(request.path_params["name"]), batch))
         return json(await self._acknowledge(request, finding, given))
 
     async def _given(self, request: Request) -> Acknowledgement:

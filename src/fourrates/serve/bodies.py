@@ -244,8 +244,9 @@ def _checked(column: Any, name: str) -> Any:
 
 
 @functools.cache  # of few names
-def _columns(by: tuple[str, ...], *names: str | None) -> Columns:
-    truth, pred, score, time, version, probability, other = names
+def _columns(names: tuple[str, ...], by: tuple[str, ...]) -> Columns:
+    wanted = ("y_true", "y_pred", "score", "time", "version", *DRAWN)
+    truth, pred, score, time, version, probability, other = (name if name in names else None for name in wanted)
     return Columns(truth, pred, score, time, by, version=version, probability=probability, other=other)
 
 
@@ -255,10 +256,8 @@ def make_batch(
     """The batch of a body, and the first rejected rows; without `skip` a bad row rejects the whole."""
     data, by = _needed_columns(kind, body, plan)
     size = _size(data, limits)
-    used = ("y_true", "y_pred", "score", "time", "version", *DRAWN)
     clock = Clock(plan.unit, plan.dates)
-    columns = _columns(tuple(by), *(name if name in data else None for name in used))
-    door = Door(plan.encoder, columns, plan.threshold, clock=clock, name_of=segment_name)
+    door = Door(plan.encoder, _columns(tuple(data), tuple(by)), plan.threshold, clock=clock, name_of=segment_name)
     try:
         reading = door.reading(Table(data, "", np.arange(size), sound=True))
     except InputError as error:

@@ -24,10 +24,10 @@ from fourrates.events.rows import InputError
 from fourrates.serve.batch import KINDS
 from fourrates.serve.bodies import Body, object_decoder
 from fourrates.serve.errors import ApiError
-from fourrates.serve.ingest import Ingest, Policy, Submission
+from fourrates.serve.ingest import Ingest, Policy
 from fourrates.serve.registry import Live, Registry
 from fourrates.serve.settings import Settings
-from fourrates.serve.writer import Writer
+from fourrates.serve.writer import Job, Writer
 
 log = logging.getLogger("fourrates.serve")
 STRUCTURED = "application/cloudevents+json"
@@ -94,14 +94,14 @@ class CloudEvents(Ingest):
     ) -> Response:
         """Take an event of a model server; the empty answer means that it is on disk, or waits for its other half."""
 
-        def read(body: bytes) -> Submission | None:
+        def read(body: bytes) -> Job | None:
             live = self.registry.get(request.path_params["name"])
             event = _event(request.headers, self.unpacked(request, body))
             try:
                 made = self.columns(live, event, id, score or pred, "score" if score else "")
             except InputError as error:
                 raise ApiError(422, "bad_event", str(error)) from None
-            return None if made is None else (*self.made(live, *made, bad), None, b"")
+            return None if made is None else self.job(live, *made, bad)
 
         await self.take(request, read)
         return Response()  # brokers take any other answer for an event that is damaged

@@ -24,7 +24,7 @@ from fourrates.serve.errors import ApiError, no_monitor
 from fourrates.serve.messages import BatchReader, Portion
 from fourrates.serve.registry import Live, Registry
 from fourrates.serve.store.base import SourceRow, StoreError
-from fourrates.serve.writer import Writer
+from fourrates.serve.writer import Job, Writer
 
 log = logging.getLogger("fourrates.serve")
 WAIT = 0.25  # seconds to collect messages
@@ -210,7 +210,7 @@ class Feed:
         row = SourceRow(live.row.id, self.topic.name, portion.partition, portion.next, self._epoch)
 
         async def hand_in() -> None:
-            await self.writer.submit(live, portion.batch, portion.rejected, source=row)
+            await self.writer.submit(Job(live, portion.batch, portion.rejected, source=row))
 
         assert self._loop is not None
         asyncio.run_coroutine_threadsafe(hand_in(), self._loop).result()

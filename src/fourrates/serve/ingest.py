@@ -15,14 +15,12 @@ from starlette.responses import Response
 from starlette.types import Receive
 
 from fourrates.events.rows import Bad
-from fourrates.serve.batch import KINDS, Batch
+from fourrates.serve.batch import KINDS
 from fourrates.serve.bodies import Body, Limits, Rejections, make_batch, read_table, unpack
 from fourrates.serve.errors import ApiError
 from fourrates.serve.registry import Live, Registry
 from fourrates.serve.settings import Settings
-from fourrates.serve.writer import Writer
-
-Submission = tuple[Live, Batch, Rejections, bytes | None, bytes]  # with key and digest, as Writer.submit takes it
+from fourrates.serve.writer import Job, Writer
 
 Policy = Annotated[
     Bad,
@@ -117,38 +115,38 @@ class Ingest:
         answer = await self.take(request, lambda body: self._read(request, body, kind, bad))
         return Response(answer, media_type="application/json")
 
-    async def take(self, request: Request, read: Callable[[bytes], Submission | None]) -> bytes:
+    async def take(self, request: Request, read: Callable[[bytes], Job | None]) -> bytes:
         """Submit what `read` makes of the body of a request; the answer once it is on disk."""
         self.registry.get(request.path_params["name"])
         body = await read_body(request.headers, request.receive, self.settings.max_body, self.in_flight)
         size = len(body)
         try:
             if size > LARGE or "content-encoding" in request.headers:
-                submission = await asyncio.get_running_loop().run_in_executor(_readers, read, body)
+                job = await asyncio.get_running_loop().run_in_executor(_readers, read, body)
             else:
-                submission = read(body)
+                job = read(body)
         finally:
             self.in_flight.end(size)
             del body
-        return await self.writer.submit(*submission) if submission is not None else b""
+        return await self.writer.submit(job) if job is not None else b""
 
     def unpacked(self, request: Request, body: bytes) -> bytes:
         return unpack(body, request.headers.get("content-encoding", "").lower(), self.settings.max_body)
 
-    def _read(self, request: Request, body: bytes, kind: int, bad: Bad) -> Submission:
+    def _read(self, request: Request, body: bytes, kind: int, bad: Bad) -> Job:
         live = self.registry.get(request.path_params["name"])
         headers = request.headers
         key = headers.get("idempotency-key", "")
         if len(key) > LONGEST_KEY:
             raise ApiError(422, "bad_key", f"an Idempotency-Key has at most {LONGEST_KEY} characters")
-        hashed, digest = None, b""
-        if key:
-            hashed = hashlib.blake2b(f"{live.row.uid}\0{key}".encode(), digest_size=16).digest()
-            digest = hashlib.blake2b(body, digest_size=16, person=b"%d%s" % (kind, bad.encode())).digest()
         table = read_table(self.unpacked(request, body), headers.get("content-type", ""), live.plan.by, self.limits)
-        return *self.made(live, kind, table, bad), hashed, digest
+        job = self.job(live, kind, table, bad)
+        if key:
+            job.key = hashlib.blake2b(f"{live.row.uid}\0{key}".encode(), digest_size=16).digest()
+            job.digest = hashlib.blake2b(body, digest_size=16, person=b"%d%s" % (kind, bad.encode())).digest()
+        return job
 
-    def made(self, live: Live, kind: int, table: Body, bad: Bad) -> tuple[Live, Batch, Rejections]:
+    def job(self, live: Live, kind: int, table: Body, bad: Bad) -> Job:
         received = self.writer.clock.now()
         batch, rejected = make_batch(kind, table, live.plan, received, limits=self.limits, skip=bad != "reject")
-        return live, batch, Rejections(rejected if bad == "keep" else (), rejected.total)
+        return Job(live, batch, Rejections(rejected if bad == "keep" else (), rejected.total))

@@ -49,11 +49,11 @@ class Job:
 
     live: Live  # the monitor that the batch was read for
     batch: Batch
-    rejected: Rejections
-    key: bytes | None
-    digest: bytes
-    answer: asyncio.Future[bytes]
-    source: SourceRow | None  # the place to resume from after it
+    rejected: Rejections = field(default_factory=Rejections)
+    key: bytes | None = None  # the same key with the same digest counts once
+    digest: bytes = b""
+    source: SourceRow | None = None  # the place to resume from after it
+    answer: asyncio.Future[bytes] = field(init=False)
 
 
 @dataclass(slots=True)
@@ -126,20 +126,12 @@ class Writer:
         refused = self._refused
         return refused[1] if refused is not None and time.monotonic() - refused[0] < seconds else None
 
-    def submit(
-        self,
-        live: Live,
-        batch: Batch,
-        rejected: Rejections,
-        key: bytes | None = None,
-        digest: bytes = b"",
-        source: SourceRow | None = None,
-    ) -> asyncio.Future[bytes]:
+    def submit(self, job: Job) -> asyncio.Future[bytes]:
         """Submit a batch; the answer follows once it is on disk with the next offset of its source."""
         assert self._loop is not None
-        answer: asyncio.Future[bytes] = self._loop.create_future()
-        self._add(Job(live, batch, rejected, key, digest, answer, source))
-        return answer
+        job.answer = self._loop.create_future()
+        self._add(job)
+        return job.answer
 
     async def ask(self, function: Callable[[], Result]) -> Result:
         """Run something in the writer thread, so that no monitor changes meanwhile."""
