@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from functools import wraps
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -76,36 +77,46 @@ class Api:
 
     def calls(self) -> list[Call]:
         monitors, monitor, drift = "/api/monitors", "/api/monitors/{name}", "/api/monitors/{name}/drifts/{id}"
-        take = CloudEvents(self.registry, self.writer, self.settings)
+        take, look = CloudEvents(self.registry, self.writer, self.settings), self._looking
         return [
             Call("POST", f"{monitor}/events", take.events, batch_schema("y_true", "y_pred"), "ingest"),
             Call("POST", f"{monitor}/predictions", take.predictions, batch_schema("id", "y_pred"), "ingest"),
             Call("POST", f"{monitor}/labels", take.labels, batch_schema("id", "y_true"), "ingest"),
             Call("POST", f"{monitor}/cloudevents", take.cloudevents, OBJECT, "ingest"),
             Call("GET", monitors, self.monitors),
-            Call("GET", monitor, self.monitor),
+            Call("GET", monitor, look(self.monitor)),
             Call("PUT", monitor, self.put, MonitorConfig),
             Call("PATCH", monitor, self.patch, CONFIG_CHANGE),
             Call("DELETE", monitor, self.delete),
-            Call("GET", f"{monitor}/drifts", self.drifts),
-            Call("GET", drift, self.drift),
-            Call("GET", f"{drift}/examples", self.examples),
+            Call("GET", f"{monitor}/drifts", look(self.drifts)),
+            Call("GET", drift, look(self.drift)),
+            Call("GET", f"{drift}/examples", look(self.examples)),
             Call("POST", f"{drift}/acknowledge", self.acknowledge, Acknowledgement),
             Call("POST", f"{drift}/accept", self.accept, Acknowledgement),
-            Call("GET", f"{monitor}/segments", self.segments),
-            Call("GET", f"{monitor}/segments/series", self.segment_series),
-            Call("GET", f"{monitor}/series", self.series),
-            Call("GET", f"{monitor}/rejected", self.rejected),
-            Call("GET", f"{monitor}/to-label", self.to_label),
+            Call("GET", f"{monitor}/segments", look(self.segments)),
+            Call("GET", f"{monitor}/segments/series", look(self.segment_series)),
+            Call("GET", f"{monitor}/series", look(self.series)),
+            Call("GET", f"{monitor}/rejected", look(self.rejected)),
+            Call("GET", f"{monitor}/to-label", look(self.to_label)),
             Call("PUT", f"{monitor}/silence", self.silence, Silence),
             Call("DELETE", f"{monitor}/silence", self.unsilence),
             Call("POST", f"{monitor}/test-alert", self.test_alert),
             Call("GET", "/api/stream", self.stream),
         ]
 
-    async def _ask(self, request: Request, function: Callable[[Live], Any]) -> Any:
+    async def _ask(self, request: Request, function: Callable[..., Any], *args: Any, **more: Any) -> Any:
         name = request.path_params["name"]
-        return await self.writer.ask(lambda: function(self.registry.get(name)))
+        return await self.writer.ask(lambda: function(self.registry.get(name), *args, **more))
+
+    def _looking(self, look: Callable[..., Any]) -> Callable[..., Awaitable[Response]]:
+        """An answer with what `look` returns for a monitor, in the writer thread, where nothing changes meanwhile."""
+
+        @wraps(look)
+        async def answer(request: Request, **asked: Any) -> Response:
+            _, *ids = request.path_params.values()
+            return json(await self._ask(request, look, *ids, **asked))
+
+        return answer
 
     async def _small(self, request: Request) -> bytes:
         return await read_body(request.headers, request.receive, SMALL)
@@ -127,9 +138,9 @@ class Api:
 
         return json(await self.writer.ask(look))
 
-    async def monitor(self, request: Request) -> Response:
+    def monitor(self, live: Live) -> dict[str, Any]:
         """One monitor."""
-        return json(await self._ask(request, Live.detail))
+        return live.detail()
 
     async def put(self, request: Request) -> Response:
         """Make a monitor, or give one new settings."""
@@ -172,40 +183,42 @@ class Api:
 
     # Findings -------------------------------------------------------------------------------------------------
 
-    async def drifts(
+    def drifts(
         self,
-        request: Request,
+        live: Live,
         *,
         segment: Segment | None = None,
         limit: Limit = 100,
         before: str | None = None,
         of: Literal["all", "overall"] = "all",
-    ) -> Response:
+    ) -> dict[str, Any]:
         """Findings of every kind, the newest first; of all, or overall without the segments."""
         overall, name = of == "overall", _named(segment)
+        found = self.registry.store.findings(live.row.id, limit, before, overall=overall, segment=name)
+        return {"drifts": [msgspec.Raw(finding.body) for finding in found]}
 
-        def look(live: Live) -> list[StoredFinding]:
-            return self.registry.store.findings(live.row.id, limit, before, overall=overall, segment=name)
-
-        return json({"drifts": [msgspec.Raw(finding.body) for finding in await self._ask(request, look)]})
-
-    async def drift(self, request: Request) -> Response:
+    def drift(self, live: Live, id: str) -> msgspec.Raw:
         """One of them."""
-        return Response((await self._finding(request)).body, media_type="application/json")
+        return msgspec.Raw(self._finding(live, id).body)
 
-    async def examples(self, request: Request) -> Response:
+    def examples(self, live: Live, id: str) -> msgspec.Raw:
         """The ids of the events from the start of a drift on."""
-        finding = await self._finding(request)
-        return Response(finding.examples or b'{"ids":[],"complete":false}', media_type="application/json")
+        return msgspec.Raw(self._finding(live, id).examples or b'{"ids":[],"complete":false}')
+
+    def _finding(self, live: Live, id: str) -> StoredFinding:
+        finding = self.registry.store.finding(live.row.id, id)
+        if finding is None:
+            raise ApiError(404, "no_finding", f"there is no drift {id[:80]!r} in this monitor")
+        return finding
 
     async def acknowledge(self, request: Request) -> Response:
         """Somebody has seen it, so it is not repeated."""
-        given = await self._given(request)
-        return json(await self._acknowledge(request, await self._finding(request), given))
+        given, finding = await self._given(request)
+        return json(await self._acknowledge(request, finding, given))
 
     async def accept(self, request: Request) -> Response:
         """The level since a drift is normal from now on."""
-        given, finding = await self._given(request), await self._finding(request)
+        given, finding = await self._given(request)
         if finding.kind != "drift":
             raise ApiError(409, "not_a_drift", "only a drift can be accepted as normal")
         at = AcceptedDrift(finding.segment, msgspec.json.decode(finding.body)["at"])
@@ -213,11 +226,12 @@ class Api:
         await self.writer.submit(Job(self.registry.get(request.path_params["name"]), batch))
         return json(await self._acknowledge(request, finding, given))
 
-    async def _given(self, request: Request) -> Acknowledgement:
+    async def _given(self, request: Request) -> tuple[Acknowledgement, StoredFinding]:
         try:
-            return msgspec.json.decode(await self._small(request) or b"{}", type=Acknowledgement)
+            given = msgspec.json.decode(await self._small(request) or b"{}", type=Acknowledgement)
         except (ValueError, RecursionError) as error:
             raise ApiError(422, "bad_acknowledgement", str(error)[:500]) from None
+        return given, await self._ask(request, self._finding, request.path_params["id"])
 
     async def _acknowledge(self, request: Request, finding: StoredFinding, given: Acknowledgement) -> dict[str, Any]:
         seen = {"acknowledged": views.iso(self.writer.clock.now()), "acknowledged_by": given.by, "note": given.note}
@@ -233,26 +247,12 @@ class Api:
         self.hub.publish([request.path_params["name"]])
         return body
 
-    async def _finding(self, request: Request) -> StoredFinding:
-        wanted = request.path_params["id"]
-        finding: StoredFinding | None = await self._ask(
-            request, lambda live: self.registry.store.finding(live.row.id, wanted)
-        )
-        if finding is None:
-            raise ApiError(404, "no_finding", f"there is no drift {wanted[:80]!r} in this monitor")
-        return finding
-
-    async def segments(
-        self, request: Request, *, segment: Segment | None = None, limit: Limit = 100, offset: Offset = 0
-    ) -> Response:
+    def segments(
+        self, live: Live, *, segment: Segment | None = None, limit: Limit = 100, offset: Offset = 0
+    ) -> dict[str, Any]:
         """Segments, those with an open drift or one that closed lately first, then by alarm level."""
-        only = _named(segment)
-
-        def look(live: Live) -> dict[str, Any]:
-            lately = self._lately_closed(live)
-            return views.segments(live.monitor, limit, offset, lately=lately, silences=live.silences, only=only)
-
-        return json(await self._ask(request, look))
+        only, lately = _named(segment), self._lately_closed(live)
+        return views.segments(live.monitor, limit, offset, lately=lately, silences=live.silences, only=only)
 
     def _lately_closed(self, live: Live) -> set[str]:
         """Segments in which something was found within a day."""
@@ -261,29 +261,25 @@ class Api:
         times = [(finding.segment, msgspec.json.decode(finding.body)["time"] or "") for finding in latest]
         return {segment for segment, time in times if segment is not None and time > since}
 
-    async def segment_series(self, request: Request, *, segment: Segment | None = None) -> Response:
+    def segment_series(self, live: Live, *, segment: Segment | None = None) -> dict[str, Any]:
         """How the recalls of a segment went."""
         name = _named(segment)
+        if name is None or name not in live.monitor.segments:
+            raise ApiError(404, "no_segment", "there is no such segment in this monitor", {"query": "segment"})
+        return {"segment": views.segment_json(live.monitor, name), **live.monitor.drawn_segment(name)}
 
-        def look(live: Live) -> dict[str, Any]:
-            if name is None or name not in live.monitor.segments:
-                raise ApiError(404, "no_segment", "there is no such segment in this monitor", {"query": "segment"})
-            return {"segment": views.segment_json(live.monitor, name), **live.monitor.drawn_segment(name)}
-
-        return json(await self._ask(request, look))
-
-    async def series(self, request: Request, *, points: Points = 600, seconds: Seconds = MOST) -> Response:
+    def series(self, live: Live, *, points: Points = 600, seconds: Seconds = MOST) -> dict[str, Any]:
         """How the rates went."""
-        return json(await self._ask(request, lambda live: live.monitor.drawn(points, seconds)))
+        return live.monitor.drawn(points, seconds)
 
-    async def rejected(self, request: Request, *, limit: Limit = 100) -> Response:
+    def rejected(self, live: Live, *, limit: Limit = 100) -> dict[str, Any]:
         """Rejected rows that were kept."""
-        rows = await self._ask(request, lambda live: self.registry.store.rejected(live.row.id, limit))
-        return json({"rejected": [{"time": views.iso(row.made), **_object(row.body)} for row in rows]})
+        rows = self.registry.store.rejected(live.row.id, limit)
+        return {"rejected": [{"time": views.iso(row.made), **_object(row.body)} for row in rows]}
 
-    async def to_label(self, request: Request, *, limit: Limit = 100, after: Number = 0) -> Response:
+    def to_label(self, live: Live, *, limit: Limit = 100, after: Number = 0) -> dict[str, Any]:
         """Predictions drawn for labelling that have no label yet, after a number, in order."""
-        return json(await self._ask(request, lambda live: views.to_label(live.monitor, after, limit)))
+        return views.to_label(live.monitor, after, limit)
 
     # Silence --------------------------------------------------------------------------------------------------
 
