@@ -152,6 +152,15 @@ def test_bad_events_of_a_message_with_many_are_rejected_and_the_others_read():
     assert again == {"y_true": [7, 1], "y_pred": [1, None]}
 
 
+def test_a_damaged_field_that_nobody_reads_rejects_nothing():
+    damaged = b'"note": "\xff"}'
+    assert pairs(read([b'{"y_true": 1, "y_pred": 0, ' + damaged])) == [(1, 0)]
+    value = b'{"y_true": [1, 7], "y_pred": [0, 1], ' + damaged
+    (chunk,) = read([value])
+    assert pairs([chunk]) == [(1, 0)]
+    assert (chunk.rejected[0].value, chunk.rejected[0].events) == (value, 1)
+
+
 @pytest.mark.parametrize("bad", ["keep", "skip"])
 def test_an_event_without_a_true_label_is_no_bad_one_but_is_counted(bad):
     (chunk,) = read([EVENT, {"y_true": None, "y_pred": 1}, {"y_true": "NA", "y_pred": 1}], bad=bad)

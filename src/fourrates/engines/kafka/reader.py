@@ -8,10 +8,10 @@ same events.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, groupby
-from operator import attrgetter, itemgetter
+from itertools import chain, groupby, repeat
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -87,14 +87,12 @@ class Reader:
         self._encoder, self._threshold = LabelEncoder(labels), 0.5 if threshold is None else threshold
         self._doors: dict[int, Door] = {}  # of partitions, each with its own clock
         self._fields = [name for name in self.columns.used() if name not in (KEY, TIME)]
-        self._values = itemgetter(*self._fields)
-        self._decode = msgspec.json.Decoder(float_hook=json_number).decode
         self._packers = [self._packer(name) for name in self._fields]
         names = {f"_{at}": name for at, name in enumerate(self._fields)}
-        kinds = (list[int | str] if pack is _whole_numbers else list for pack in self._packers)
+        kinds = (int | str | list[int | str] if pack is _whole_numbers else Any for pack in self._packers)
         needed = msgspec.defstruct("Needed", [*zip(names, kinds, strict=True)], rename=names, gc=False)
-        self._decode_lists = msgspec.json.Decoder(needed, float_hook=json_number).decode
-        self._lists = attrgetter(*names)
+        self._decode = msgspec.json.Decoder(needed, float_hook=json_number).decode
+        self._values = attrgetter(*names)
 
     def _packer(self, name: str) -> Callable[[list[Any]], Any]:
         """The shortest form of a column of this name, if it fits."""
@@ -133,24 +131,19 @@ class Reader:
             raise InputError("no value")
         if value.startswith(ARROW):
             return self._arrow_columns(value)
-        if b"[" in value:
-            try:
-                columns = self._lists(self._decode_lists(value))
-                if len({*map(len, columns)}) == 1:
-                    return LISTS, len(columns[0]), [*map(_packed, self._packers, columns)]
-            except (ValueError, RecursionError):
-                pass  # not such columns; the general way reads them or names the problem
-        record = self._record(value)
+        packers: Iterable[Callable[[list[Any]], Any]] = self._packers
         try:
-            values: tuple[Any, ...] = self._values(record)
-        except KeyError:
-            gone = next(name for name in self._fields if name not in record)
-            raise InputError(f"no field {gone!r}; there are {listed(list(record))}") from None
+            values = self._values(self._decode(value))
+        except (ValueError, RecursionError):  # a key of another type, or no such record
+            record, packers = _record(value), repeat(list)
+            if missing := [name for name in self._fields if name not in record]:
+                raise InputError(f"no field {missing[0]!r}; there are {listed(list(record))}") from None
+            values = tuple(record[name] for name in self._fields)
         if type(values[0]) is not list:
             return EVENT, 1, values
         if {*map(type, values)} != {list} or len({*map(len, values)}) > 1:
             raise InputError(self._uneven(values))
-        return LISTS, len(values[0]), values
+        return LISTS, len(values[0]), [*map(_packed, packers, values)]
 
     def _uneven(self, values: Sequence[Any]) -> str:
         columns = dict(zip(self._fields, values, strict=True))
@@ -159,15 +152,6 @@ class Reader:
                 return f"{column!r:.80} in column {name!r} while other columns have lists"
         sizes = ", ".join(f"{name} {len(column):,}" for name, column in columns.items())
         return f"columns of different lengths: {sizes}"
-
-    def _record(self, value: bytes) -> dict[str, Any]:
-        try:
-            record = self._decode(value)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"neither JSON nor Arrow ({error})") from None
-        if type(record) is not dict:
-            raise InputError(f"{type(record).__name__}, not an object with named values")
-        return record
 
     def _arrow_columns(self, value: bytes) -> tuple[Any, int, Sequence[Any]]:
         """The columns of an Arrow stream, each checked and validated before a value of it is read."""
@@ -222,8 +206,13 @@ class Reader:
             yield RejectedMessage(message.offset(), problem, value, message.key(), len(own))
 
     def _part(self, value: bytes, rows: list[int], count: int) -> bytes:
+        """Some events of a message, as one of its form; the whole of it if it cannot be divided."""
         if not value.startswith(ARROW):
-            columns = {name: column for name, column in self._record(value).items() if type(column) is list}
+            try:
+                record = _record(value)
+            except InputError:  # in a field that is not read
+                return value
+            columns = {name: column for name, column in record.items() if type(column) is list}
             some = {name: [column[row] for row in rows] for name, column in columns.items() if len(column) == count}
             return msgspec.json.encode(some)
         pa = pyarrow("pyarrow")
@@ -261,6 +250,19 @@ class _Portion:
     def columns(self, fields: Sequence[str]) -> dict[str, Any]:
         parts = map(list, zip(*self.parts, strict=True)) if self.parts else ([] for _ in fields)
         return dict(zip(fields, parts if self.kind == EVENT else map(_joined, parts), strict=True))
+
+
+_decode = msgspec.json.Decoder(float_hook=json_number).decode
+
+
+def _record(value: bytes) -> dict[str, Any]:
+    try:
+        record = _decode(value)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"neither JSON nor Arrow ({error})") from None
+    if type(record) is not dict:
+        raise InputError(f"{type(record).__name__}, not an object with named values")
+    return record
 
 
 def _kind(column: Any) -> object:
