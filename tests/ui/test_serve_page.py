@@ -121,6 +121,17 @@ def test_the_headline_is_about_the_whole_though_segments_drifted_later(server, s
     assert text(browser, ".monitor .rate").startswith("tpr ")
 
 
+def test_a_class_mix_shift_has_its_time(server, seen):
+    server.put("m", arl=5_000)
+    server.send("m", *sound(4_000))
+    truth, pred = sound(6_000, 1)
+    kept = np.flatnonzero((truth == 0) | (np.arange(6_000) % 3 == 0))
+    server.send("m", truth[kept], pred[kept])
+    browser = seen(server, "m")
+    shown = text(browser, ".pair section:first-child p")
+    assert re.fullmatch(r"Shifted ([\d-]+ )?\d\d:\d\d: positives went from \d+ % to \d+ %\. The classifier .*", shown)
+
+
 @pytest.mark.parametrize(("labels", "positive"), [([0, 1], None), ([0, 1], 1), ([1, 0], 1)])
 def test_the_rates_of_a_matrix_are_those_of_the_monitor(server, seen, labels, positive):
     server.put("m", labels=labels, positive=positive, reference=None)

@@ -301,7 +301,7 @@ class Monitor:
         for finding in findings:
             if isinstance(finding, Shift):
                 shares = {"before": to_json(finding.before), "after": to_json(finding.after)}
-                self.shift = {"at": finding.at, "started": finding.started, **shares}
+                self.shift = {"at": finding.at, "time": seconds_of(finding.time), "started": finding.started, **shares}
             elif finding.segment is None and finding.kind == "drift":
                 self._draw_alarm(finding, self._counted(events, row_of(finding) - self.events + 1))
         self.confusion += self._counted(events, size)

@@ -2,7 +2,7 @@
 
 import { el, printable, section, shortened } from "./dom.js";
 import { matrix } from "./matrix.js";
-import { byOrder, clustering, percent, rate, short, whole } from "./words.js";
+import { byOrder, clock, clustering, percent, rate, short, whole } from "./words.js";
 
 const LISTED = 12;
 
@@ -19,7 +19,7 @@ export function classes(one) {
   const mix = shares.slice(0, LISTED).map(([label, share]) => [el("dt.name", null, shortened(label, 40)), el("dd", null, bar(share), el("span.num", null, percent(share)))]);
   const others = shares.length > LISTED && [el("dt.soft", null, "others"), el("dd.soft", null, `${whole(shares.length - LISTED)} more`)];
   const { shift } = one;
-  const moved = shift && `Shifted: positives went from ${percent(shift.before.value)} to ${percent(shift.after.value)}. The classifier has not drifted, though its precisions move.`;
+  const moved = shift && `Shifted ${clock(shift.time)}: positives went from ${percent(shift.before.value)} to ${percent(shift.after.value)}. The classifier has not drifted, though its precisions move.`;
   const clustered = Object.entries(one.rates).filter(([, state]) => state.dispersion !== null).sort(([a], [b]) => byOrder(a, b)).slice(0, LISTED);
   const counted = one.confusion.flat().some((count) => count > 0);
   return el("div.pair", null,
