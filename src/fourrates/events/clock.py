@@ -60,7 +60,7 @@ class Clock:
         """Times in microseconds, whether they carry a zone (and are in UTC then), and the rows without a valid time."""
         if hasattr(column, "dictionary"):
             with suppress(NotImplementedError):  # of text views
-                column = checked_column(column.dictionary_decode(), "", validate=False)
+                return self._coded(column)
         kind = str(getattr(column, "type", ""))
         if kind.startswith(("timestamp", "date")):
             return _in_range(arrow_moments(column), getattr(column.type, "tz", None) is not None)
@@ -74,6 +74,19 @@ class Clock:
         if isinstance(column, np.ndarray) and column.dtype.kind in "iuf":
             return self._epoch(column, None)
         return self._listed(listed_values(column))
+
+    def _coded(self, column: Any) -> tuple[Times, bool, Mask | None]:
+        """Each value of a dictionary once, as rows first have it. Decoded, a long text would fill each row."""
+        codes = arrow_numbers(column.indices.cast("int64"), -1)
+        present, first = np.unique(codes, return_index=True)
+        present = present[np.argsort(first)]
+        present = present[present >= 0]
+        values = checked_column(column.dictionary.take(pyarrow("pyarrow").array(present)), "", validate=False)
+        times, utc, bad = self.read(values)
+        place = np.full(len(column.dictionary) + 1, present.size)  # behind the values for a null, whose code is -1
+        place[present] = np.arange(present.size)
+        rows = place[codes]
+        return np.append(times, NAT)[rows], utc, None if bad is None else np.append(bad, False)[rows]
 
     def _epoch(self, values: npt.NDArray[Any], gone: Mask | None) -> tuple[Times, bool, Mask | None]:
         """Numbers since 1970 as times; sizes that suggest another unit are invalid."""
